@@ -1,10 +1,11 @@
 """Parse requests: bytes of a connection, cut anywhere, become lists of byte strings.
 
 A request is a RESP array of bulk strings, or one line of words (an *inline command*). Nearly all
-come whole and in one spelling: :mod:`protocol.scanner` proves where such requests end, and hiredis
-builds them in C. hiredis alone would not do, as it is a parser of replies: it accepts types that a
-server must refuse, allocates what a header announces, and has no limits. What has been proved is in
-proportion to its bytes and can be nothing but requests, so that nothing is left to be checked.
+come whole and in one spelling: :mod:`protocol.scanner` proves where such requests end and cuts them
+out; where it is not compiled, hiredis builds what :mod:`protocol.scanner_plain` has proved. hiredis
+alone would not do, as it is a parser of replies: it accepts types that a server must refuse,
+allocates what a header announces, and has no limits. What has been proved is in proportion to its
+bytes and can be nothing but requests, so that nothing is left to be checked.
 
 Everything else is read by all rules of the protocol, with Redis's error texts, an argument at a
 time: requests that the end of a read cuts, long ones, odd spellings, inline commands, and the
@@ -271,18 +272,20 @@ class RequestParser:
             requests += self._known_requests
             self._pass_to(size)
             return True
-        end = (
-            scanner.requests_end(data, at) if IS_COMPILED else scanner_plain.requests_end(data, at)
-        )
+        end = scanner.read_requests(data, at, requests) if IS_COMPILED else self._build(requests)
         if end > at:
-            self._reader.feed(data, at, end - at)
-            gets = self._reader.gets
-            while (request := gets()) is not False:
-                requests.append(request)
             if end - at == size <= MEMORABLE:
                 self._known, self._known_requests = data, requests
             self._pass_to(end)
         return not self.ready
+
+    def _build(self, requests: list[Request]) -> int:
+        """Has the requests built that the other scanner has proved; returns where they end."""
+        end = scanner_plain.requests_end(self.buffer, self.position)
+        if end > self.position:
+            self._reader.feed(self.buffer, self.position, end - self.position)
+            requests += iter(self._reader.gets, False)
+        return end
 
     def _read_request(self) -> Request | None:
         """Reads by the rules: the next request, or ``None`` if it is not complete or if the steps

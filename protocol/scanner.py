@@ -5,38 +5,42 @@ A request in its plain spelling, which every client library sends::
     request = "*" count CRLF bulk ... bulk      as many as the count says, at least one
     bulk    = "$" length CRLF value CRLF        as long as it says; numbers have no leading zeros
 
-Nothing is built here and nothing is allocated: the functions tell where what they know ends. What
-is proved may be given to a parser that has no limits, or be cut out as it is. Everything else
-(other spellings, inline commands, what is not complete) is for :mod:`protocol.requests`, which
-knows all rules.
+The functions tell where what they know ends. What is proved may be cut out as it is, or given to a
+parser that has no limits. Everything else (other spellings, inline commands, what is not complete)
+is for :mod:`protocol.requests`, which knows all rules.
 
-These loops over bytes are made for the compiler: 10 ns a bulk string. :mod:`protocol.scanner_plain`
-has the same grammar as regular expressions, which are quick without one.
+These loops over bytes are made for the compiler, with native integers of 64 bits (``i64``): 100
+instructions a bulk string. :mod:`protocol.scanner_plain` has the same grammar as regular
+expressions, which are quick without one, and has requests built by hiredis.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _SHORTEST_BULK: Final = len(b"$0\r\n\r\n")
 _SHORTEST_REQUEST: Final = len(b"*1\r\n$0\r\n\r\n")
 
 
-def bulk_end(data: bytes, at: int) -> int:
+def bulk_end(data: bytes, at: i64) -> i64:
     """Return where the bulk string ends that begins at ``at``.
 
     -1 if none is there, if it is not complete, or if it is spelt in another way.
     """
-    size = len(data)
+    size: i64 = len(data)
     if at + _SHORTEST_BULK > size or data[at] != 0x24:  # '$'
         return -1
-    digit = data[at + 1] - 0x30
-    if digit < 0 or digit > 9:
+    length: i64 = data[at + 1]
+    length -= 0x30
+    if length < 0 or length > 9:
         return -1
-    length = digit
     place = at + 2
     while data[place] != 0x0D:
-        digit = data[place] - 0x30
+        digit: i64 = data[place]
+        digit -= 0x30
         if digit < 0 or digit > 9 or length == 0:
             return -1
         length = length * 10 + digit
@@ -49,7 +53,7 @@ def bulk_end(data: bytes, at: int) -> int:
     return end if data[end - 2] == 0x0D and data[end - 1] == 0x0A else -1
 
 
-def bulks_end(data: bytes, at: int, count: int) -> int:
+def bulks_end(data: bytes, at: i64, count: i64) -> i64:
     """Return where so many bulk strings end that follow each other from ``at`` on; -1 as above."""
     while count > 0:
         at = bulk_end(data, at)
@@ -59,25 +63,27 @@ def bulks_end(data: bytes, at: int, count: int) -> int:
     return at
 
 
-def line_end(data: bytes, at: int) -> int:
+def line_end(data: bytes, at: i64) -> i64:
     """Return where the line ends that a proved header at ``at`` begins: behind its CR LF."""
     while data[at] != 0x0A:
         at += 1
     return at + 1
 
 
-def count_at(data: bytes, at: int) -> int:
+def count_at(data: bytes, at: i64) -> i64:
     """Return how many words the request at ``at`` announces; 0 if no plain header is there, or if
     it announces more than the data can hold."""
-    size = len(data)
+    size: i64 = len(data)
     if at + _SHORTEST_REQUEST > size or data[at] != 0x2A:  # '*'
         return 0
-    count = data[at + 1] - 0x30
+    count: i64 = data[at + 1]
+    count -= 0x30
     if count < 1 or count > 9:
         return 0
     place = at + 2
     while data[place] != 0x0D:
-        digit = data[place] - 0x30
+        digit: i64 = data[place]
+        digit -= 0x30
         if digit < 0 or digit > 9:
             return 0
         count = count * 10 + digit
@@ -87,11 +93,21 @@ def count_at(data: bytes, at: int) -> int:
     return count if data[place + 1] == 0x0A else 0
 
 
-def requests_end(data: bytes, at: int) -> int:
-    """Return where whole requests end that follow each other from ``at`` on: ``at`` without one."""
+def read_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:
+    """Add the whole requests that follow each other from ``at`` on to ``requests``; return where
+    they end: ``at`` without one."""
     while True:
         count = count_at(data, at)
-        end = bulks_end(data, line_end(data, at), count) if count else -1
-        if end < 0:
+        if not count:
             return at
-        at = end
+        place = line_end(data, at)
+        words: list[bytes] = []
+        while count > 0:
+            end = bulk_end(data, place)
+            if end < 0:
+                return at
+            words.append(data[line_end(data, place) : end - 2])
+            place = end
+            count -= 1
+        requests.append(words)
+        at = place

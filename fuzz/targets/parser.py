@@ -51,7 +51,9 @@ class Parser:
         """Compares what comes out."""
         random = Random(data)
         whole = _parse([data])
-        proved = scanner.requests_end(data, 0)
+        requests: list[list[bytes]] = []
+        proved = scanner.read_requests(data, 0, requests)
+        require(requests == _parse([data[:proved]])[0], "what was cut out is something else")
         require(proved == scanner_plain.requests_end(data, 0), "the two scanners disagree")
         spelt = b"".join([_plainly(request) for request in whole[0]])
         require(spelt.startswith(data[:proved]), "what is proved is something else")

@@ -34,6 +34,16 @@ def bulk(text: bytes) -> bytes:
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
+def requests_end(form: Any, data: bytes, at: int) -> int:
+    """Where requests end; those that are cut out on the way are what hiredis makes of them."""
+    if form is scanner_plain:
+        return scanner_plain.requests_end(data, at)
+    requests: list[list[bytes]] = []
+    end: int = scanner.read_requests(data, at, requests)
+    assert requests == built(data[at:end])
+    return end
+
+
 NO_BULKS = [
     b"",
     b"$",
@@ -67,7 +77,7 @@ def test_what_is_no_plain_bulk_string_has_no_end(form: Any, data: bytes) -> None
     assert form.bulks_end(data, 0, 1) == -1
     assert form.bulks_end(bulk(b"before") + data, 0, 2) == -1
     request = b"*2\r\n" + bulk(b"before") + data
-    assert form.requests_end(PING + request, 0) == len(PING)
+    assert requests_end(form, PING + request, 0) == len(PING)
 
 
 @FORMS
@@ -86,7 +96,7 @@ def test_requests_end_behind_their_last_word(form: Any, words: int, word: bytes)
     mixed = pack(b"first", *[b"w"] * (words - 1), word)
     data = b"..." + pack(*[word] * words) + mixed * 2
     for end in (b"", b"PING\r\n", mixed[:-1], mixed[:-2], mixed[:7], b"*0\r\n", b"*"):
-        assert form.requests_end(data + end, 3) == len(data)
+        assert requests_end(form, data + end, 3) == len(data)
 
 
 @FORMS
@@ -109,8 +119,8 @@ def test_requests_end_behind_their_last_word(form: Any, words: int, word: bytes)
     ],
 )
 def test_anything_else_is_no_request(form: Any, data: bytes) -> None:
-    assert form.requests_end(data, 0) == 0
-    assert form.requests_end(PING * 2 + data, len(PING)) == 2 * len(PING)
+    assert requests_end(form, data, 0) == 0
+    assert requests_end(form, PING * 2 + data, len(PING)) == 2 * len(PING)
 
 
 def test_a_request_announces_its_words_if_the_data_can_hold_them() -> None:
@@ -141,7 +151,7 @@ def built(data: bytes) -> list[Any]:
 @example(PING * 3, 10)
 def test_what_is_proved_is_what_hiredis_finds_and_nothing_else(data: bytes, end: int) -> None:
     data = data[: len(data) - end]
-    proved = scanner.requests_end(data, 0)
+    proved = requests_end(scanner, data, 0)
     assert scanner_plain.requests_end(data, 0) == proved
     requests = built(data[:proved])
     assert b"".join([pack(*request) for request in requests]) == data[:proved]
