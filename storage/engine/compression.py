@@ -20,7 +20,7 @@ from typing import Final, Protocol, cast
 
 import lz4.block
 
-from storage.engine.ids import HALF
+from storage.engine.ids import HALF, decode
 
 COLD_AFTER_MS: Final = 10_000
 """A packed block that was not touched for as long is compressed as far as zlib can."""
@@ -179,10 +179,7 @@ class Packed:
 
     def ids(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
-        base, shift, mask = self._base, self._shift, self._mask
-        if not shift:
-            return [(code + base) << 64 for code in self._codes[low:high]]
-        return [((code >> shift) + base) << 64 | code & mask for code in self._codes[low:high]]
+        return decode(self._codes[low:high], self._base, self._shift, self._mask)
 
     def slice(self, low: int, high: int, packer: Packer) -> bytes:
         """The entries at these places, one after the other."""

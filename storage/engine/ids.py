@@ -7,9 +7,13 @@ One integer compares, sorts and bisects in C. The grammar is that of the stream 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import InvalidID, InvalidIntervalEnd, InvalidIntervalStart
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 HALF: Final = 2**64 - 1
 """The highest value of either half."""
@@ -21,12 +25,8 @@ MIN: Final = 0
 IS_COMPILED: Final = not __file__.endswith(".py")
 """Whether a loop over bytes is quicker than methods of bytes."""
 _LONGEST: Final = 127
-_DIGITS: Final = len(str(HALF))
-"""A number with fewer digits is surely a half."""
-_FEW: Final = 9
-_POWERS: Final = [10**digits for digits in range(_FEW + 1)]
-_DASH: Final = 0x2D
-_ZERO: Final = 0x30
+_MOST: Final = 18
+"""A number of so many digits is surely a half, and has room in a native integer."""
 _OPEN: Final = b"-*"
 _UNUSUAL_HALF = re.compile(rb"[ \t\n\v\f\r]*\+?([0-9]+)\Z")
 
@@ -41,6 +41,20 @@ def split(entry_id: int) -> tuple[int, int]:
     return entry_id >> 64, entry_id & HALF
 
 
+def decode(codes: Sequence[int], base: int, shift: int, mask: int) -> list[int]:
+    """Return the IDs of ascending codes: the distance in milliseconds from ``base``, above
+    ``shift`` bits of the sequence number, which ``mask`` are."""
+    found: list[int] = []
+    ms, start = -1, MIN
+    for code in codes:
+        if code >> shift != ms:
+            ms = code >> shift
+            start = (base + ms) << 64
+        seq = code & mask
+        found.append(start | seq if seq else start)
+    return found
+
+
 def text(entry_id: int) -> bytes:
     """The canonical form ``ms-seq``."""
     return b"%d-%d" % (entry_id >> 64, entry_id & HALF)
@@ -51,45 +65,41 @@ def parse(data: bytes, seq: int = 0) -> int:
 
     As in Redis, whose strings end there, nothing behind a NUL byte is looked at.
     """
-    entry_id = _parse_short(data) if IS_COMPILED else -1
-    if entry_id >= 0:
-        return entry_id
+    return _walk(data, seq) if IS_COMPILED else _parse(data, seq)
+
+
+def _walk(data: bytes, seq: int) -> int:
+    """Parse ``ms-seq`` of up to 18 digits each by a loop over the bytes; anything else as
+    :func:`_parse` does."""
+    size: i64 = len(data)
+    if size > 2 * _MOST + 1:
+        return _parse(data, seq)
+    number: i64 = 0
+    ms: i64 = 0
+    dash: i64 = 0
+    at: i64 = 0
+    while at < size:
+        byte: i64 = data[at]
+        if 0x30 <= byte <= 0x39:
+            number = number * 10 + (byte - 0x30)
+        elif byte == 0x2D and not dash:  # '-'
+            ms, number, dash = number, 0, at
+        else:
+            return _parse(data, seq)
+        at += 1
+    if not 0 < dash <= _MOST or not dash + 1 < size <= dash + 1 + _MOST:
+        return _parse(data, seq)
+    high: int = ms
+    low: int = number
+    return high << 64 | low if low else high << 64
+
+
+def _parse(data: bytes, seq: int) -> int:
     first, dash, second = data.partition(b"-")
-    if first.isdigit() and second.isdigit() and len(first) < _DIGITS and len(second) < _DIGITS:
+    if first.isdigit() and second.isdigit() and len(first) <= _MOST and len(second) <= _MOST:
         return int(first) << 64 | int(second)
     first, dash, second = _readable(data).partition(b"-")
     return _half(first) << 64 | (_half(second) if dash else seq)
-
-
-def _parse_short(data: bytes) -> int:
-    """Return the ID ``ms-seq`` of up to 18 digits each; -1 for any other text."""
-    ms, dash = _digits(data, 0)
-    if dash == 0 or dash + 1 >= len(data) or data[dash] != _DASH:
-        return -1
-    seq, end = _digits(data, dash + 1)
-    return ms << 64 | seq if end == len(data) else -1
-
-
-def _digits(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number that the digits at ``at`` make, twice nine at most, and where they end."""
-    number, end = _few_digits(data, at)
-    if end == at + _FEW:
-        more, stop = _few_digits(data, end)
-        return number * _POWERS[stop - end] + more, stop
-    return number, end
-
-
-def _few_digits(data: bytes, at: int) -> tuple[int, int]:
-    """Return the same of nine digits at most: up to there compiled code multiplies quickly."""
-    number = 0
-    end = min(len(data), at + _FEW)
-    while at < end:
-        digit = data[at] - _ZERO
-        if digit < 0 or digit > 9:
-            break
-        number = number * 10 + digit
-        at += 1
-    return number, at
 
 
 def parse_new(data: bytes) -> tuple[int, bool]:

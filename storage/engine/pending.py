@@ -61,7 +61,7 @@ from storage.engine.pending_segment import (
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
 from storage.engine.waits import Waits
 
-__all__ = ["MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
+__all__ = ["FREED", "MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
 
 
 class PendingList(Segments):
@@ -338,9 +338,9 @@ class PendingList(Segments):
 
     def remove(self, entry_id: int) -> bool:
         """The entry is no longer pending; false if it was not."""
-        return self._remove_from((entry_id,), 0) > 0
+        return self._remove_from([entry_id], 0) > 0
 
-    def remove_all(self, entry_ids: Sequence[int], acked: bool = False) -> list[int]:
+    def remove_all(self, entry_ids: list[int], acked: bool = False) -> list[int]:
         """The entries are no longer pending; returns the IDs of those that were. Where they were
         ``acked``, their owners count them."""
         gone: list[int] = []
@@ -351,7 +351,7 @@ class PendingList(Segments):
             at += max(count, 1)
         return gone
 
-    def _remove_from(self, entry_ids: Sequence[int], at: int, acked: bool = False) -> int:
+    def _remove_from(self, entry_ids: list[int], at: int, acked: bool = False) -> int:
         """Takes out the entry with the ID at place ``at``, and those with the IDs behind it that
         stand in a row with it and have the same owner; returns how many, 0 if it is not pending."""
         holder = self.holder_of(entry_ids[at])

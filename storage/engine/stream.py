@@ -166,7 +166,7 @@ class Stream:
             found.update(group.pending.between(start, end))
         return found
 
-    def drop_references(self, entry_ids: Sequence[int]) -> dict[bytes, list[int]]:
+    def drop_references(self, entry_ids: list[int]) -> dict[bytes, list[int]]:
         """Takes the entries out of every pending entries list; returns what went, by group."""
         dropped = {
             name: group.acknowledge(entry_ids)

@@ -253,7 +253,7 @@ def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:
 
 
 def _acknowledged(keyspace: Keyspace, effect: e.Acknowledged) -> None:
-    _group(keyspace, effect).acknowledge(effect.ids)
+    _group(keyspace, effect).acknowledge(list(effect.ids))
 
 
 _APPLY: Final[dict[type, Callable[[Keyspace, Any], None]]] = {
