@@ -13,6 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from storage.engine import effects as e
+from storage.engine.effects import (
+    Delivered,
+    EntriesDeleted,
+    EntryAdded,
+    GroupPositionSet,
+    StreamTrimmed,
+)
 
 _WEIGHTS: Final[dict[type, Callable[[Any], int]]] = {
     e.Changed: lambda effect: effect.weight,
@@ -41,14 +48,14 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
     total = 0
     for at, effect in enumerate(effects):
         kind = type(effect)
-        if kind is e.Delivered:
-            if at + 1 < len(effects) and type(effects[at + 1]) is e.GroupPositionSet:
+        if kind is Delivered:
+            if at + 1 < len(effects) and type(effects[at + 1]) is GroupPositionSet:
                 continue
-        elif kind is e.GroupPositionSet:
-            is_read = at > 0 and type(effects[at - 1]) is e.Delivered
+        elif kind is GroupPositionSet:
+            is_read = at > 0 and type(effects[at - 1]) is Delivered
             if not is_read and _delivers(effects, at):  # It stands before what is claimed.
                 continue
-        elif (kind is e.StreamTrimmed or kind is e.EntriesDeleted) and _adds(effects):
+        elif (kind is StreamTrimmed or kind is EntriesDeleted) and _adds(effects):
             continue
         weight = _WEIGHTS.get(kind)
         total += 1 if weight is None else weight(effect)
@@ -56,8 +63,8 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
 
 
 def _adds(effects: Sequence[e.Effect]) -> bool:
-    return any(type(effect) is e.EntryAdded for effect in effects)
+    return any(type(effect) is EntryAdded for effect in effects)
 
 
 def _delivers(effects: Sequence[e.Effect], at: int) -> bool:
-    return any(type(effect) is e.Delivered for effect in effects[at:])
+    return any(type(effect) is Delivered for effect in effects[at:])
