@@ -12,7 +12,7 @@ from storage.engine.block import Block
 from storage.engine.effects import make
 from storage.engine.group_counts import GroupCounts
 from storage.engine.log import EntryLog
-from storage.engine.pending import MOST, Consumer, PendingEntry, PendingList, longest_idle
+from storage.engine.pending import FREED, MOST, Consumer, PendingEntry, PendingList, longest_idle
 
 _NOWHERE: Final = -1
 _NO_BLOCK: Final = Block(ids.MIN, ())
@@ -134,7 +134,7 @@ class Group:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
         return [*self.pending.segments, *self.pending.histories.pieces()]
 
-    def acknowledge(self, entry_ids: Sequence[int], counting: bool = False) -> list[int]:
+    def acknowledge(self, entry_ids: list[int], counting: bool = False) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it.
         ``counting`` is for what consumers acknowledge themselves."""
         gone = self.pending.remove_all(entry_ids, counting)
@@ -210,13 +210,18 @@ class Claim:
         self.refuses = refuses
 
 
-class Claims(NamedTuple):
+class Claims:
     """The outcome of claiming: the IDs and delivery counts of entries claimed, and IDs dropped
-    because the stream lacks them."""
+    because the stream lacks them. Those of XCLAIM that were looked up have their RESP forms in
+    ``payloads``."""
 
-    ids: list[int]
-    counts: list[int]
-    dropped: list[int]
+    __slots__ = ("counts", "dropped", "ids", "payloads")
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.counts: list[int] = []
+        self.dropped: list[int] = []
+        self.payloads: list[bytes] = []
 
 
 class Aged(NamedTuple):
@@ -240,12 +245,15 @@ def claim_one(group: Group, entry_id: int, present: bool, claim: Claim, claims: 
         return found is not None
     if found is None:
         return claim.force and _claim_unpending(group, entry_id, claim, claims)
-    before = group.pending.entry(found)
-    if before.owner is not None and max(0, claim.now - before.time) < claim.min_idle:
+    segment, place = group.pending.segments[found[0]], found[1]
+    idle = claim.now - segment.times[place]
+    if max(0, idle) < claim.min_idle and segment.owners[place] != FREED:
         return False
-    if claim.refuses is not None and claim.refuses(entry_id, before):
+    if claim.refuses is not None and claim.refuses(entry_id, segment.entry(place)):
         return False
-    count = before.deliveries + claim.counting if claim.deliveries is None else claim.deliveries
+    count = claim.deliveries
+    if count is None:
+        count = segment.counts[place] + claim.counting
     count = min(count, MOST)
     group.pending.change(entry_id, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now
@@ -287,12 +295,14 @@ def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims
 
 def claim_ids(group: Group, log: EntryLog, entry_ids: list[int], claim: Claim) -> Claims:
     """Claims the entries with these IDs, in this order (XCLAIM)."""
-    claims = Claims([], [], [])
+    claims = Claims()
     if not claim.force and len(entry_ids) > 1 and is_ascending(entry_ids):
         _claim_run(group, log, entry_ids, claim, claims)
         return claims
     for entry_id in entry_ids:
-        claim_one(group, entry_id, entry_id in log, claim, claims)
+        payload = log.get(entry_id)
+        if claim_one(group, entry_id, payload is not None, claim, claims) and payload is not None:
+            claims.payloads.append(payload)
     return claims
 
 
@@ -316,7 +326,7 @@ def claim_scanning(
 
     Returns the ID at which to go on, 0 at the end of the list.
     """
-    claims = Claims([], [], [])
+    claims = Claims()
     attempts = most * 10 if claim.refuses is None else min(most * 10, MOST_REFUSABLE)
     following = start
     while attempts and len(claims.ids) + len(claims.dropped) < most:
@@ -340,7 +350,7 @@ def claim_idle(
     Ends before the first entry whose RESP form does not fit. In a group with policies, which refuse
     what they keep back, only those that have an owner are claimed: a read delivers the others.
     """
-    claims = Claims([], [], [])
+    claims = Claims()
     aged: list[Aged] = []
     refused: set[int] = set()
     while len(claims.ids) < most:

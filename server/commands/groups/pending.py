@@ -22,7 +22,7 @@ from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning, is_ascending
+from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
 from storage.engine.ids import HALF
 from storage.engine.pending import MOST, Columns, Consumer, PendingEntry
 from storage.engine.stream import Stream
@@ -249,6 +249,10 @@ class _ClaimOptions:
 _VALUE_OPTIONS: Final = frozenset({b"IDLE", b"TIME", b"RETRYCOUNT", b"LASTID"})
 
 
+_INVALID_MIN_IDLE: Final = group_errors.invalid_min_idle("XCLAIM")
+_INVALID_MIN_IDLE_AUTO: Final = group_errors.invalid_min_idle("XAUTOCLAIM")
+
+
 def _id_or_none(text: bytes) -> int | None:
     try:
         return ids.parse(text)
@@ -260,10 +264,9 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
     """The entries claimed, or their IDs alone."""
     if justid:
         return _texts(claims.ids)
-    if len(claims.ids) > 1 and is_ascending(claims.ids):
-        return b"", *held_entries(stream, claims.ids, ids.text)
-    payloads = [stream.log.get(entry_id) or b"" for entry_id in claims.ids]
-    return b"", len(payloads), in_portions(payloads)
+    if len(claims.payloads) == len(claims.ids):
+        return b"", len(claims.payloads), in_portions(claims.payloads)
+    return b"", *held_entries(stream, claims.ids, ids.text)
 
 
 def _refusals(server: Services, ref: GroupRef, counting: bool) -> Refusals | None:
@@ -305,7 +308,7 @@ def _bulks(entry_ids: list[int]) -> list[bytes]:
 def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
     ref = existing_group(session.db, args[1], args[2])
-    min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XCLAIM")))
+    min_idle = max(0, integer(args[4], _INVALID_MIN_IDLE))
     now = ref.now
     options = _ClaimOptions(args, now)
     if options.last_id > ref.group.last_id:
@@ -363,7 +366,7 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
 )
 def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
     """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
-    min_idle = max(0, integer(args[4], group_errors.invalid_min_idle("XAUTOCLAIM")))
+    min_idle = max(0, integer(args[4], _INVALID_MIN_IDLE_AUTO))
     start = ids.parse_start(args[5])
     count, justid = _autoclaim_options(args)
     ref = existing_group(session.db, args[1], args[2])

@@ -24,7 +24,10 @@ were when the reply was asked for, in any number of pieces."""
 
 def joined(parts: Sequence[Part], head: bytes = b"") -> Encoded | Steps:
     """A reply of these parts; it is put together in steps if it is long."""
-    if sum([part[1] for part in parts]) >= MANY:
+    total = 0
+    for part in parts:  # Not sum(), which takes five times as long for one.
+        total += part[1]
+    if total >= MANY:
         return Steps(_join(parts, head))
     pieces = [head]
     for name, number, chunks in parts:
