@@ -3,8 +3,9 @@
 **The idea.** A command that finds nothing to read returns a description of its wait instead of a
 reply: its keys, its deadline, and a function that runs the command again with everything resolved
 as it was the first time (``$``, the deadline). The client joins a first-in-first-out queue for each
-of its keys, and its connection awaits one future. When a key is signalled, the commands of its
-queue run again, in order; one that finds something is answered, the others go on waiting.
+of its keys, and its connection is called when the reply is there. When a key is signalled, the
+commands of its queue run again, in order; one that finds something is answered, the others go on
+waiting.
 
 **Why run it again?** Between the signal and the service anything may happen: the entries are
 trimmed, the group is destroyed, the key changes its type, an earlier client takes everything.
@@ -40,7 +41,6 @@ ms late, where deadlines here are exact. Decision 6.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -85,9 +85,8 @@ class BlockedClients:
 
         ``nanoseconds`` is how long the command has run already."""
         keys = [SYNCED] if wait.for_sync else [(session.db.index, key) for key in wait.keys]
-        future = asyncio.get_running_loop().create_future()
         places = list(dict.fromkeys(keys))
-        waiter = Waiter(session, command, args, wait, places, future, nanoseconds)
+        waiter = Waiter(session, command, args, nanoseconds, wait, places)
         session.parked = waiter
         self.waiters[waiter] = None
         self.enqueue(waiter)
@@ -128,12 +127,11 @@ class BlockedClients:
     def abandon(self, waiter: Waiter) -> None:
         """The waiting client is gone: nobody wants the reply."""
         self._forget(waiter)
-        waiter.future.cancel()
 
     def finish(self, waiter: Waiter, reply: bytes) -> None:
         """Answers the waiting command."""
         self._forget(waiter)
-        waiter.future.set_result(reply)
+        waiter.answer([reply])
 
     def count(self, waiter: Waiter) -> None:
         """Counts the waiting command, which is about to be answered."""

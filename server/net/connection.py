@@ -6,7 +6,7 @@ shared. Everything else here is about when not to do that.
 
 **A client may have to wait**, for any of five reasons at a time, which are bits of ``_waits``::
 
-    PARKED   its command is blocked, or runs in steps    until its future is done: _woken
+    PARKED   its command is blocked, or runs in steps    until its reply is there: _woken
     HELD     its request must not run yet: pause, fault  until its holder calls resume
     CHOKED   it does not read its replies (unread)       until resume_writing
     SWAMPED  too much waits for the disk (unread)        until release
@@ -34,7 +34,7 @@ the reply that is about to be written included.
 **Invariants.**
 
 - ``session`` is ``None`` before the client is accepted and after it has left; nothing runs then.
-- At most one command of a client is parked. Its future, ``_parked``, is the only one awaited.
+- At most one command of a client is parked: ``_parked``, whose reply has not been sent.
 - ``_answering`` is true only while requests run, so a push knows whether a reply is still due.
 - Input is paused exactly while one of ``UNREAD`` holds; while one of ``FULL`` does nobody writes.
 
@@ -44,7 +44,7 @@ Decisions 14 and 16 have what was rejected.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from protocol import errors
 from protocol.additions import may_begin
@@ -55,7 +55,7 @@ from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
 from server.net.peers import Connections
 from server.road.reasons import HOLDING
-from server.road.session import Session
+from server.road.session import Parked, Session
 from server.road.state import Phase
 from server.services import Services
 from server.traffic.output import LARGEST
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
         self._backlog_size: int | None = 0
         self._pushed = NOTHING_PUSHED
         self._answering = False
-        self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
+        self._parked: Parked | None = None
         self._waits = 0
         """Why the client has to wait: bits, none of them if it does not."""
         self._reading = True
@@ -391,32 +391,35 @@ class Connection(asyncio.Protocol):
 
     def _wait(self, session: Session, requests: list[Request], index: int) -> None:
         """The request waits for its reply or, where there is none to wait for, to run at all."""
-        self._parked = session.awaited
-        if self._parked is None:
+        parked = self._parked = session.parked
+        if parked is None:
             self._waits |= HELD
             self._keep(requests, index)
         else:
             self._waits |= PARKED
             self._keep(requests, index + 1)
-            self._parked.add_done_callback(self._woken)
+            parked.then = self._woken
 
-    def _woken(self, future: asyncio.Future[Any]) -> None:
-        """A parked command has its reply: it is sent, and later requests go on."""
+    def _woken(self) -> None:
+        """A parked command has its reply: it is sent, and later requests go on. These are not part
+        of what has woken the client, most likely a command of another one."""
         session = self.session
         if session is not None:
             self._write_parked_reply(session)
             if session.closing:
                 self._end(session)
-            else:
-                self._run_waiting(self._server.traffic.turns.share_ns)
+            elif self._backlog or self._parser.ready:
+                asyncio.get_running_loop().call_soon(self._go_on_woken)
+
+    def _go_on_woken(self) -> None:
+        self._run_waiting(self._server.traffic.turns.share_ns)
 
     def _write_parked_reply(self, session: Session) -> None:
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
-        if self._parked is not None and self._parked.done():
-            reply, self._parked = self._parked.result(), None
+        if self._parked is not None and self._parked.reply is not None:
+            pieces, self._parked = self._parked.reply, None
             self._waits &= ~PARKED
             self._request = None
-            pieces = [reply] if isinstance(reply, bytes) else reply
             if session.muting is not None:
                 session.swallow_reply()
                 pieces = [b""]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
@@ -345,13 +344,6 @@ class Session:
         """Begins or ends to be shown every command."""
         self.reasons = (self.reasons & ~reasons.MONITORING) | (reasons.MONITORING * begins)
 
-    @property
-    def awaited(self) -> asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None:
-        """The reply to the last command, where it comes later: the client waits, or is worked for.
-
-        It comes as a whole, or in pieces."""
-        return None if self.parked is None else self.parked.future
-
     def update_reasons(self) -> None:
         """Computes ``reasons`` anew; for whoever changes what it stands for."""
         tracking = self.tracking
@@ -382,61 +374,63 @@ class Session:
             self.update_reasons()
 
 
-class Waiter:
-    """A parked client: its command, its places in the queues, and the future its connection awaits.
+class Parked:
+    """A client's command whose reply comes later; it has run for ``nanoseconds`` so far. When the
+    reply is there, in pieces, ``then`` is called."""
 
-    ``deadline`` is that of the first ``wait``; running the command again never puts it off.
-    ``nanoseconds`` is how long the command has run so far.
-    """
-
-    __slots__ = (
-        "args",
-        "command",
-        "deadline",
-        "future",
-        "nanoseconds",
-        "places",
-        "session",
-        "wait",
-    )
+    __slots__ = ("args", "command", "nanoseconds", "reply", "session", "then")
 
     def __init__(
-        self,
-        session: Session,
-        command: Command,
-        args: Arguments,
-        wait: Wait,
-        places: list[Place],
-        future: asyncio.Future[bytes],
-        nanoseconds: int,
+        self, session: Session, command: Command, args: Arguments, nanoseconds: int
     ) -> None:
         self.session = session
         self.command = command
         self.args = args
         """What the client has sent."""
         self.nanoseconds = nanoseconds
+        self.reply: Pieces | None = None
+        self.then: Callable[[], None] | None = None
+
+    def answer(self, reply: Pieces) -> None:
+        """The reply is there."""
+        self.reply = reply
+        if self.then is not None:
+            self.then()
+
+
+class Waiter(Parked):
+    """A client that waits with a command that blocks, and its places in the queues.
+
+    ``deadline`` is that of the first ``wait``; running the command again never puts it off.
+    """
+
+    __slots__ = ("deadline", "places", "wait")
+
+    def __init__(
+        self,
+        session: Session,
+        command: Command,
+        args: Arguments,
+        nanoseconds: int,
+        wait: Wait,
+        places: list[Place],
+    ) -> None:
+        super().__init__(session, command, args, nanoseconds)
         self.wait = wait
         self.deadline = wait.deadline
         self.places = places
-        self.future = future
 
 
-class Job:
-    """A client's command that is being worked on; its connection awaits ``future``.
+class Job(Parked):
+    """A client's command that is being worked on."""
 
-    ``nanoseconds`` is how long it has run so far."""
-
-    __slots__ = ("args", "command", "future", "nanoseconds", "session", "work")
+    __slots__ = ("work",)
 
     def __init__(
-        self, session: Session, command: Command, args: Arguments, work: Work, nanoseconds: int
+        self, session: Session, command: Command, args: Arguments, nanoseconds: int, work: Work
     ) -> None:
-        self.session = session
-        self.command = command
-        self.args = args
+        super().__init__(session, command, args, nanoseconds)
         self.work = work
-        self.nanoseconds = nanoseconds
-        self.future: asyncio.Future[Pieces]
 
 
 class ClientTracking:

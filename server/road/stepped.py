@@ -8,7 +8,6 @@ takes.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
@@ -49,14 +48,13 @@ class SteppedCommands:
 
         ``nanoseconds`` is how long the command has run already."""
         command.nanoseconds += nanoseconds
-        job = Job(session, command, args, steps.work, nanoseconds)
+        job = Job(session, command, args, nanoseconds, steps.work)
         if session.executing:
             return self._finish(job, steps)
         if not self._jobs:  # Where others are at work, this waits for its turn.
             pieces = self._work(job)
             if pieces is not None:
                 return b"".join(pieces)
-        job.future = asyncio.get_running_loop().create_future()
         session.parked = job
         self._jobs[job] = None
         self._schedule()
@@ -84,7 +82,6 @@ class SteppedCommands:
         self._jobs.pop(job, None)
         job.session.parked = None
         job.work.close()
-        job.future.cancel()
 
     def close(self) -> None:
         """Ends all work, at the end of the server."""
@@ -121,7 +118,7 @@ class SteppedCommands:
             self._jobs[job] = None
         else:
             job.session.parked = None
-            job.future.set_result(pieces)
+            job.answer(pieces)
 
     def _work(self, job: Job) -> Pieces | None:
         """Does one turn of work; returns the reply, if that is done."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import cache
 from itertools import count
@@ -16,7 +15,7 @@ from server.road.session import Session
 from server.road.stepped import TURN_NS
 from server.road.table import Arguments
 from storage.engine.stream import Stream
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import Direct, DirectClient, reply_of
 
 MANY = 3000
 
@@ -125,7 +124,7 @@ def test_a_client_that_is_gone_ends_its_work(direct: Direct, client: DirectClien
     assert client.send("KEYS", "*") is None
     farewell(direct.server.services, client.session)
     assert len(direct.server.services.stepped) == 0
-    assert client.session.awaited is None
+    assert client.session.parked is None
     direct.server.services.stepped.turn()
 
 
@@ -207,9 +206,7 @@ def test_a_defect_in_a_step_closes_the_connection(
 async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     assert client.session.parked is not None
-    pieces = await asyncio.wait_for(client.session.parked.future, None)
-    assert isinstance(pieces, list)
-    assert keys_in(b"".join(pieces)) == ALL
+    assert keys_in(await reply_of(client.session.parked)) == ALL
 
 
 # --- XINFO STREAM FULL -----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from hiredis import Reader
 from server.app import Server
 from server.config.registry import Config
 from server.net.admission import farewell
-from server.road.session import Session
+from server.road.session import Parked, Session
 from server.road.state import Phase
 from server.runtime.clock import Clock
 from server.traffic.turns import Turns
@@ -81,6 +81,16 @@ def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
     return call()
 
 
+async def reply_of(parked: Parked) -> bytes:
+    """The reply to a parked command, as soon as it is there."""
+    if parked.reply is None:
+        answered = asyncio.Event()
+        parked.then = answered.set
+        await answered.wait()
+    assert parked.reply is not None
+    return b"".join(parked.reply)
+
+
 class LooseWire:
     """What a session writes to in place of a connection."""
 
@@ -113,7 +123,7 @@ class DirectClient:
         """Whether the server has cut the connection."""
         self.server = server
         self._sent = 0
-        self._parked: asyncio.Future[bytes] | asyncio.Future[list[bytes]] | None = None
+        self._parked: Parked | None = None
         self.wire = LooseWire(self.pushed.append, self._close)
         session.link.wire = self.wire
 
@@ -127,12 +137,12 @@ class DirectClient:
         return parsed(self.send(*arguments))
 
     def _execute(self, request: list[bytes]) -> bytes | None:
-        assert self.session.awaited is None, "a parked client is not read from"
+        assert self.session.parked is None, "a parked client is not read from"
         self.session.seen_ms = self.server.state.stopwatch.begin()
         reply = self.server.services.dispatcher.execute(self.session, request)
         self._check()
         if reply is None:
-            self._parked = self.session.awaited
+            self._parked = self.session.parked
             assert self._parked is not None
         return reply
 
@@ -148,16 +158,14 @@ class DirectClient:
     @property
     def parked(self) -> bool:
         """Whether the client waits for the reply of its last command."""
-        return self.session.awaited is not None
+        return self.session.parked is not None
 
     @property
     def reply_when_woken(self) -> bytes | None:
         """The reply to the command that was parked last; ``None`` while it waits."""
         assert self._parked is not None, "no command of this client was ever parked"
-        if not self._parked.done():
-            return None
-        reply = self._parked.result()
-        return reply if isinstance(reply, bytes) else b"".join(reply)
+        reply = self._parked.reply
+        return None if reply is None else b"".join(reply)
 
     def take_pushed(self) -> bytes:
         """What has been pushed since the last call, in one piece."""

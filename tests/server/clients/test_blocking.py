@@ -12,7 +12,8 @@ import pytest
 from protocol.replies import OK, Reply
 from server.clients.blocking import BlockedClients
 from server.road.outcomes import Wait
-from tests.support.direct import Direct, DirectClient
+from server.road.session import Waiter
+from tests.support.direct import Direct, DirectClient, reply_of
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 NO_GROUP = b"-NOGROUP No such key 'k' or consumer group 'g' in XREADGROUP with GROUP option\r\n"
@@ -330,8 +331,8 @@ async def test_the_loop_ends_a_wait_by_itself(direct: Direct) -> None:
     sooner_waits, later_waits = sooner.session.waiter, later.session.waiter
     assert sooner_waits is not None
     assert later_waits is not None
-    assert await sooner_waits.future == b"*-1\r\n"
-    assert await later_waits.future == b"*-1\r\n"
+    assert await reply_of(sooner_waits) == b"*-1\r\n"
+    assert await reply_of(later_waits) == b"*-1\r\n"
     assert nothing_is_left(direct.server.services.blocking)
 
 
@@ -374,7 +375,7 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     waiter = reader.session.waiter
     assert waiter is not None
     reader.disconnect()
-    assert waiter.future.cancelled()
+    assert waiter.reply is None
     assert nothing_is_left(direct.server.services.blocking)
     assert not direct.server.services.blocking._deadlines.is_armed
     say(writer, "XADD k 1-1 a b")
@@ -415,24 +416,24 @@ class Patience:
         return Wait([b"k"], None, self, needs_key=True, wake_at=wake_at)
 
 
-def park(direct: Direct, client: DirectClient, patience: Patience) -> asyncio.Future[bytes]:
+def park(direct: Direct, client: DirectClient, patience: Patience) -> Waiter:
     wait = patience()
     assert isinstance(wait, Wait)
     command = direct.server.state.table[b"xread"]
     direct.server.services.blocking.park(client.session, command, [b"XREAD"], wait, 0)
     assert client.session.waiter is not None
-    return client.session.waiter.future
+    return client.session.waiter
 
 
 async def test_a_command_is_run_again_at_the_time_it_asked_for(direct: Direct) -> None:
     patience = Patience(direct, runs=3)
-    reply = park(direct, direct.client(), patience)
+    waiter = park(direct, direct.client(), patience)
     direct.advance(9)
     assert patience.runs == 2
     direct.advance(1)
     assert patience.runs == 1
     direct.advance(10)
-    assert reply.result() == OK
+    assert waiter.reply == [OK]
     assert nothing_is_left(direct.server.services.blocking)
 
 
@@ -440,14 +441,14 @@ async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond(
     direct: Direct,
 ) -> None:
     patience = Patience(direct, runs=4, overdue=True)
-    reply = park(direct, direct.client(), patience)
+    waiter = park(direct, direct.client(), patience)
     direct.advance(0)
     assert patience.runs == 3
     direct.advance(1)
     assert patience.runs == 2
     direct.advance(1)
     direct.advance(1)
-    assert reply.result() == OK
+    assert waiter.reply == [OK]
 
 
 def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing(direct: Direct) -> None:

@@ -443,6 +443,9 @@ def open_connection(direct: Direct) -> tuple[Connection, Transport]:
     return connection, transport
 
 
+WOKEN = b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+
+
 async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_after_it(
     direct: Direct,
 ) -> None:
@@ -451,12 +454,9 @@ async def test_a_request_that_comes_right_after_a_wait_has_ended_is_answered_aft
     direct.client().send("SET", "k", "v")
     direct.client().send("DEL", "k")
     direct.client().send("XADD", "k", "1-1", "f", "v")
+    assert transport.written == WOKEN
     connection.data_received(PING)
-    assert transport.written == b""
-    await asyncio.sleep(0)
-    assert transport.written == (
-        b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n" + PONG
-    )
+    assert transport.written == WOKEN + PONG
     transport.close()
 
 
@@ -464,13 +464,26 @@ async def test_a_wait_that_has_ended_when_the_client_goes_is_forgotten(direct: D
     connection, transport = open_connection(direct)
     connection.data_received(packed("XREAD BLOCK 0 STREAMS k $"))
     direct.client().send("XADD", "k", "1-1", "f", "v")
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $") + PING)
+    direct.client().send("XADD", "k", "1-2", "f", "v")
+    woken = transport.written
     connection.connection_lost(None)
     await asyncio.sleep(0)
-    assert transport.written == b""
+    assert transport.written == woken, "what has come behind the command is not answered"
     assert not direct.server.listening.connections.open
     connection.data_received(PING)
     connection.resume()
-    assert transport.written == b""
+    assert transport.written == woken
+    transport.close()
+
+
+async def test_requests_behind_a_wait_run_when_what_has_ended_it_is_done(direct: Direct) -> None:
+    connection, transport = open_connection(direct)
+    connection.data_received(packed("XREAD BLOCK 0 STREAMS k $") + PING)
+    direct.client().send("XADD", "k", "1-1", "f", "v")
+    assert transport.written == WOKEN
+    await asyncio.sleep(0)
+    assert transport.written == WOKEN + PONG
     transport.close()
 
 
