@@ -57,6 +57,8 @@ _LONG: Final = 16 * 1024
 """A value of more bytes is put together apart from the buffer."""
 
 _NO_ARGUMENTS: Final[Request] = []
+_NO_REQUESTS: Final[list[Request]] = []
+_NO_PIECES: Final[list[bytes]] = []
 """Those of a client that is not in the midst of a request. Nothing is put in here."""
 
 _INTEGER = re.compile(rb"(?:0|-?[1-9][0-9]{0,18})\Z")
@@ -122,7 +124,7 @@ class RequestParser:
         self.limit(max_bulk, MAX_QUERY)
         self.restricted = False
         self._reader = reader or Reader()
-        self._pieces: list[bytes] = []
+        self._pieces = _NO_PIECES
         self._waiting = 0
         self.buffer = b""
         self.position = 0
@@ -133,9 +135,9 @@ class RequestParser:
         self._steps = 0
         self._error: ProtocolError | QueryTooLong | None = None
         self._known = b""
-        """The last short read that was nothing but whole requests, and these, which nobody changes:
-        many clients send the same again and again."""
-        self._known_requests: list[Request] = []
+        """The last short read that was nothing but whole requests, and these, which nobody changes,
+        once it has come twice: many clients send the same again and again."""
+        self._known_requests = _NO_REQUESTS
         self._forget_arguments()
 
     def _forget_arguments(self) -> None:
@@ -178,6 +180,8 @@ class RequestParser:
     def _put_aside(self, data: bytes) -> None:
         """Lets bytes wait until what came before them has been parsed."""
         self._waiting += len(data)
+        if not self._pieces:
+            self._pieces = []
         pieces = self._pieces
         if len(data) > PIECE:
             pieces.extend([data[at : at + PIECE] for at in range(0, len(data), PIECE)])
@@ -268,14 +272,15 @@ class RequestParser:
         size = len(data)
         if size > self._max_bulk:
             return False  # One may be too long.
-        if data == self._known and at == 0:
+        again = data == self._known and at == 0
+        if again and self._known_requests:
             requests += self._known_requests
             self._pass_to(size)
             return True
         end = scanner.read_requests(data, at, requests) if IS_COMPILED else self._build(requests)
         if end > at:
             if end - at == size <= MEMORABLE:
-                self._known, self._known_requests = data, requests
+                self._known, self._known_requests = data, requests if again else _NO_REQUESTS
             self._pass_to(end)
         return not self.ready
 
