@@ -9,6 +9,9 @@ from typing import Any, Final
 from storage.aof import extension_records as own
 from storage.aof.commands import (
     CLAIMED_AT_ONCE,
+    bulk,
+    bulk_id,
+    bulk_ids,
     claim,
     command,
     deliver_again,
@@ -121,10 +124,11 @@ def _group_created(effect: e.GroupCreated) -> list[bytes]:
 
 def set_group_position(effect: e.GroupPositionSet) -> bytes:
     """XGROUP SETID; an entries-read that nobody gave is not named, and one that is lost is -1."""
-    words = [b"XGROUP", b"SETID", effect.key, effect.group, id_text(effect.last_id)]
+    words, read = 5, b""
     if not effect.explicit or effect.entries_read is not None:
-        words += (b"ENTRIESREAD", counter(effect.entries_read))
-    return command(*words)
+        words, read = 7, b"$11\r\nENTRIESREAD\r\n" + bulk(counter(effect.entries_read))
+    head = b"*%d\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n" % words
+    return b"".join((head, bulk(effect.key), bulk(effect.group), bulk_id(effect.last_id), read))
 
 
 def _group_destroyed(effect: e.GroupDestroyed) -> list[bytes]:
@@ -191,7 +195,8 @@ def _policy_set(effect: e.PolicySet) -> list[bytes]:
 
 
 def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
-    return [command(b"XACK", effect.key, effect.group, *map(id_text, effect.ids))]
+    head = b"*%d\r\n$4\r\nXACK\r\n" % (3 + len(effect.ids))
+    return [b"".join((head, bulk(effect.key), bulk(effect.group), bulk_ids(effect.ids)))]
 
 
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
