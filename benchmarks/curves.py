@@ -102,7 +102,7 @@ CURVES: Final = (
         "curve-groups",
         "groups",
         "groups",
-        tuple(Data(entries=50_000, groups=count) for count in (1, 30, 1_000)),
+        tuple(Data(entries=50_000, groups=count) for count in (1, 100, 10_000)),
         dict(reversed(_ADDING.items())),
     ),
 )
