@@ -44,10 +44,12 @@ POLICIES: Final = {
     ORDERED: (
         *("order-by", "lane", "backoff", "20,50,100", "delay-field", "at", "consumer-ttl", 1000),
         *("max-pending", 200, "max-deliveries", 4, "dead-letter", f"{ORDERED}:dead"),
+        *("reasons", "yes"),
     ),
     PLAIN: (
         *("ack-wait", 200, "consumer-ttl", 1000, "max-pending-consumer", 20),
-        *("max-deliveries", 4, "dead-letter", f"{PLAIN}:dead"),
+        *("max-deliveries", 4, "dead-letter", f"{PLAIN}:dead", "rate-limit", "5000/1s"),
+        *("reasons", "yes"),
     ),
 }
 
@@ -177,7 +179,8 @@ class Works:
             client.cut()
             return False
         elif fate != "forget":
-            await client.ask("XNACK", KEY, group.name, fate, "IDS", 1, entry_id)
+            words = ("NACK", KEY, group.name, fate, "REASON", "by chance", "IDS", 1, entry_id)
+            await client.ask("PENSTOCK", *words)
         return True
 
     async def _kill(self) -> None:
