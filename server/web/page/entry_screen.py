@@ -43,6 +43,16 @@ _TOKENS: Final = re.compile(
     r'(?P<k>"(?:[^"\\]|\\.)*")(?=:)|(?P<s>"(?:[^"\\]|\\.)*")|(?P<d>-?[0-9][0-9.eE+-]*|true|false|null)'
 )
 
+_HOW: Final = {
+    b"fail": "gave it back",
+    b"silent": "gave it back, not counted",
+    b"fatal": "gave it up",
+    b"timeout": "ran out of time",
+    b"claimed": "lost it to a claim",
+    b"read-again": "read it again",
+    b"consumer-ttl": "was removed",
+}
+
 Tokens = list[tuple[str, str]]
 """Pieces of a text, each behind the class of its kind, which may be empty."""
 
@@ -65,6 +75,15 @@ class FieldView(NamedTuple):
         return self.json is None and self.text is not None and self.size <= SHORT
 
 
+class Try(NamedTuple):
+    """A delivery that ended: when (Unix milliseconds), whose it was, how it ended, and why."""
+
+    time: int
+    consumer: bytes
+    how: str
+    reason: str
+
+
 class Whereabouts(NamedTuple):
     """What an entry is to a group, with whom since when, and how often it was delivered."""
 
@@ -75,6 +94,7 @@ class Whereabouts(NamedTuple):
     deliveries: int
     most: int
     obstacles: dict[str, str | None]
+    history: list[Try]
 
 
 async def entry_screen(request: PageRequest) -> Screen:
@@ -184,11 +204,18 @@ def whereabouts(request: PageRequest, ref: GroupRef, entry_id: int) -> Whereabou
     off = obstacles(request, ref)
     if entry is None:
         state = "acked" if entry_id <= group.last_id else "unread"
-        return Whereabouts(group.name, state, None, None, 0, most, off)
+        return Whereabouts(group.name, state, None, None, 0, most, off, [])
     owner = None if entry.owner is None else entry.owner.name
     time = entry.time if owner is not None or entry.time > request.now else None
     state = state_of_pending(entry, request.now)
-    return Whereabouts(group.name, state, owner, time, entry.deliveries, most, off)
+    words = ref.key, group.name, ids.text(entry_id)
+    may = request.viewer.may(b"PENSTOCK", b"HISTORY", *words)
+    lines = group.pending.histories.lines(entry_id) if may else ()
+    history = [
+        Try(line.time, line.consumer, _HOW[line.how], shown(line.reason) if line.reason else "")
+        for line in reversed(list(lines))
+    ]
+    return Whereabouts(group.name, state, owner, time, entry.deliveries, most, off, history)
 
 
 def value_response(request: PageRequest) -> Response:

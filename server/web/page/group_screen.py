@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from server.config.policies import ALL, DEAD_LETTER, GROUP, TIMES, Settings
 from server.delivery.group_ref import GroupRef
-from server.road.session import Waiter
+from server.road.session import Link, Waiter
 from server.web.page.charts import delivery_names
 from server.web.page.drawing import Screen
 from server.web.page.overview import GONE_MS, Line, explain
@@ -58,13 +58,19 @@ class Setting(NamedTuple):
 
 @dataclass
 class ConsumerLine:
-    """A consumer: how it is, since when the oldest of its entries is known to be with it."""
+    """A consumer: how it is, how long ago it asked and got something (milliseconds), from where its
+    last request came, empty if unknown, when that client went (Unix milliseconds, ``None`` if it is
+    there), what it has acknowledged and what it was given again."""
 
     name: bytes
     state: str
     holds: int
     asked: int
     got: int | None
+    address: str
+    closed: int | None
+    acked: int
+    again: int
 
 
 @dataclass
@@ -144,6 +150,8 @@ async def group_facts(request: PageRequest, ref: GroupRef) -> GroupFacts:
         paused=rules is not None and rules.paused,
         target=b"" if rules is None else rules.dead_letter,
         tries=0 if rules is None else rules.max_deliveries,
+        died=sum(group.counts.letters.values()),
+        died_lately=group.counts.letters_lately.total(request.now),
     )
     line = Line(row, row.state(request.now), None, None, None, None, "", 0)
     if line.state != "fine":
@@ -264,7 +272,14 @@ def consumer_line(request: PageRequest, consumer: Consumer, waiting: set[bytes])
     elif consumer.owned and asked >= GONE_MS:
         state = "gone"
     got = None if consumer.active == NEVER else max(0, request.now - consumer.active)
-    return ConsumerLine(consumer.name, state, consumer.owned, asked, got)
+    link = consumer.link if isinstance(consumer.link, Link) else None
+    known = link is not None and request.viewer.may(b"CLIENT", b"LIST")
+    address = link.addr if link is not None and known else ""
+    closed = None if link is None or not link.closed_ms else link.closed_ms
+    if consumer.owned and closed is not None and state != "waits":
+        state = "gone"
+    counts = consumer.acked, consumer.redelivered
+    return ConsumerLine(consumer.name, state, consumer.owned, asked, got, address, closed, *counts)
 
 
 def parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from server.delivery import happenings
 from server.web.page.charts import points, top_of
 from server.web.page.drawing import Screen
 from server.web.page.page_request import (
     PageRequest,
     consumer_url,
     group_url,
+    letters_url,
     policy_command,
+    stream_url,
     url,
 )
 from server.web.page.preview import id_of
@@ -33,6 +36,9 @@ MOST_CONSUMERS: Final = 500
 
 MOST_LETTERS: Final = 5
 """How many streams of dead letters are listed."""
+
+MOST_NEWS: Final = 8
+"""How much is told of what happened lately."""
 
 SMALL: Final = 100
 """No small chart has a scale that ends below so many entries: noise looks flat."""
@@ -85,6 +91,17 @@ class LettersLine:
     newest: int | None
 
 
+class News(NamedTuple):
+    """What happened lately: when, to which group, in words that follow and come before its name."""
+
+    time: int
+    before: str
+    name: str
+    address: str
+    after: str
+    bad: bool
+
+
 @dataclass
 class Overview:
     """The screen: ``counts`` by state, ``lines`` of the page by state, ``sums`` of those that are
@@ -97,6 +114,7 @@ class Overview:
     )
     sums: Counter[str] = field(default_factory=Counter)
     letters: list[LettersLine] = field(default_factory=list)
+    news: list[News] = field(default_factory=list)
     whole: Trace | None = None
     previous: str | None = None
     following: str | None = None
@@ -126,13 +144,13 @@ class Wanted:
 
     def key(self, request: PageRequest) -> Callable[[Row], Any]:
         """What rows are ordered by."""
-        now, letters = request.now, request.sampler.letters
+        now = request.now
         keys: dict[str, Callable[[Row], Any]] = {
             "trouble": in_trouble(now),
             "age": lambda row: (now if row.oldest is None else row.oldest, *row.name),
             "lag": lambda row: (-row.lag, *row.name),
             "pending": lambda row: (-row.pending, *row.name),
-            "letters": lambda row: (-letters.get((row.db, row.target), 0), *row.name),
+            "letters": lambda row: (-row.died, *row.name),
             "name": lambda row: row.name,
         }
         return keys[self.order]
@@ -156,6 +174,7 @@ async def overview(request: PageRequest) -> Screen:
         facts.lines[kind].append(_line(request, row))
         await request.pace.rest()
     facts.letters = _letters(request)
+    facts.news = _news(request)
     facts.previous = wanted.url(wanted.page - 1) if wanted.page > 1 else None
     facts.following = wanted.url(wanted.page + 1) if len(found) > PAGE else None
     trouble = facts.counts["trouble"]
@@ -222,7 +241,7 @@ def _line(request: PageRequest, row: Row) -> Line:
         None if row.oldest is None else now - row.oldest,
         None if trace is None else trace.rate("added"),
         None if trace is None else trace.rate("acked"),
-        request.sampler.letters.get((row.db, row.target), 0) if row.target else None,
+        row.died if row.target else None,
         points(lag or [row.lag], top_of(max(high, SMALL))),
         high,
     )
@@ -245,11 +264,18 @@ def explain(request: PageRequest, line: Line) -> None:
         line.step = "See what is pending", group_url(*here) + "#pending"
     elif line.state == "failing":
         many = deliveries(row.most)
+        died = counted(row.died_lately, "dead letter")
         said = (
             "An entry was given up." if many == "given up" else f"An entry was tried {many} times."
         )
+        if row.died_lately:
+            said = f"{died} in the last 10 min."
         line.cause = "", "", said
-        line.step = "See the entry", group_url(*here, order="deliveries") + "#pending"
+        if row.died_lately and row.target and request.viewer.may_see(row.target):
+            where = letters_url(row.db, row.target, of=shown(row.group))
+            line.step = "See dead letters", where
+        else:
+            line.step = "See the entry", group_url(*here, order="deliveries") + "#pending"
     else:
         grows = (
             f"The lag grows by {rate(row.grows)} entries a second"
@@ -312,4 +338,37 @@ def _letters(request: PageRequest) -> list[LettersLine]:
         found.append(LettersLine(db, key, stream.log.length, lately, newest))
         if len(found) == MOST_LETTERS:
             break
+    return found
+
+
+_TOLD: Final = {
+    happenings.PAUSED: ("", " was paused"),
+    happenings.RESUMED: ("", " was resumed"),
+    happenings.MOVED: ("The position of ", " was moved"),
+    happenings.LEFT: ("{consumers} of ", " left"),
+    happenings.BURIED: ("{letters} of ", ""),
+    happenings.REDRIVEN: ("{letters} went back to ", ""),
+}
+
+
+def _news(request: PageRequest) -> list[News]:
+    """What happened lately to groups that the user may see, the newest first."""
+    found: list[News] = []
+    if not request.viewer.may(b"PENSTOCK", b"STATS"):
+        return found
+    for each in reversed(list(request.server.policies.happenings)):
+        if not request.viewer.may_see(each.key) or len(found) == MOST_NEWS:
+            continue
+        before, after = _TOLD[each.kind]
+        counts = {
+            "consumers": counted(each.number, "consumer"),
+            "letters": counted(each.number, "dead letter"),
+        }
+        name, address = shown(each.key), stream_url(each.db, each.key)
+        if each.group:
+            name = f"{name} / {shown(each.group)}"
+            address = group_url(each.db, each.key, each.group)
+        by = f"{after} by user {shown(each.user)}" if each.user else after
+        bad = each.kind in (happenings.BURIED, happenings.LEFT)
+        found.append(News(each.time, before.format(**counts), name, address, by, bad))
     return found

@@ -15,6 +15,7 @@ import heapq
 import itertools
 import time
 from array import array
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -51,7 +52,8 @@ MOST_TRACES: Final = 2000
 
 FAILING_AGE_MS: Final = 5 * 60_000
 FAILING_DELIVERIES: Final = 5
-"""A group is in trouble when an entry has been waiting so long, or was delivered so often."""
+"""A group is in trouble when an entry has been waiting so long, was delivered so often, or became a
+dead letter in the last ten minutes."""
 
 GROWING_MS: Final = 2 * 60_000
 GROWTH: Final = 100
@@ -77,7 +79,8 @@ class Row(NamedTuple):
     with nobody: kept back by a policy, or given back. ``deliveries`` are both by delivery count,
     ``most`` is the highest. ``target`` is where dead letters go, empty if nowhere, and ``tries``
     after how many deliveries, 0 if never. ``grows`` is by how many entries a second the lag grows,
-    0 unless it has done so for two minutes.
+    0 unless it has done so for two minutes. ``died`` are the entries that became dead letters since
+    the group is in memory, ``died_lately`` those of the last ten minutes.
     """
 
     db: int
@@ -98,6 +101,8 @@ class Row(NamedTuple):
     target: bytes = b""
     tries: int = 0
     grows: float = 0.0
+    died: int = 0
+    died_lately: int = 0
 
     @property
     def name(self) -> Name:
@@ -109,7 +114,7 @@ class Row(NamedTuple):
         found = []
         if self.oldest is not None and now - self.oldest >= FAILING_AGE_MS:
             found.append("stuck")
-        if self.most >= FAILING_DELIVERIES:
+        if self.most >= FAILING_DELIVERIES or self.died_lately:
             found.append("failing")
         waits = self.behind_since is not None and now - self.behind_since >= FAILING_AGE_MS
         if (waits or self.grows) and not self.paused:
@@ -157,7 +162,7 @@ class Trace:
     def _since(self, ms: int) -> int:
         """Where the values of so many milliseconds begin."""
         times = self._columns["times"]
-        return next(at for at, then in enumerate(times) if times[-1] - then <= ms)
+        return bisect_left(times, times[-1] - ms)
 
     def rate(self, name: str = "added", ms: int = 60_000) -> float | None:
         """By how much a column has grown a second lately, ``None`` if that is not known yet."""
@@ -179,7 +184,7 @@ class Trace:
         """By how many entries a second the lag grows, if it was higher every half minute for two
         minutes, and by :data:`GROWTH` at least; else 0."""
         times, lag = self._columns["times"], self._columns["lag"]
-        if not times or times[-1] - times[0] < GROWING_MS:
+        if not times or lag[-1] < GROWTH or times[-1] - times[0] < GROWING_MS:
             return 0.0
         marks = [lag[self._since(GROWING_MS * part // 4)] for part in (4, 3, 2, 1)] + [lag[-1]]
         grown = all(low < high for low, high in itertools.pairwise(marks))
@@ -392,6 +397,8 @@ class StreamScan:
             rules is not None and rules.paused,
             b"" if rules is None else rules.dead_letter,
             0 if rules is None else rules.max_deliveries,
+            died=sum(group.counts.letters.values()),
+            died_lately=group.counts.letters_lately.total(self._now),
         )
 
 

@@ -321,7 +321,7 @@ def test_a_worker_fails_and_its_letter_is_edited_and_sent_again(browser: Browser
 PICTURES = {
     "overview": (DESKTOP, "light", "/", 780),
     "group": (DESKTOP, "light", "/group?db=0&key=orders&group=kitchen", 900),
-    "entry": (DESKTOP, "light", "/stream?db=0&key=payments", 860),
+    "entry": (DESKTOP, "light", "/stream?db=0&key=payments", 760),
     "letters": (DESKTOP, "light", "/letters?db=0&key=orders%3Adead", 640),
     "phone": (PHONE, "dark", "/", 844),
 }
@@ -347,6 +347,10 @@ def test_pictures_are_taken(browser: Browser, name: str) -> None:
             page.click("text=Edit >> nth=2")
             page.wait_for_selector("#sheet[open]")
         if name == "entry":
+            order = '{"order": 10400, "lines": [{"sku": "A-1", "cups": 2}], "paid": true}'
+            fields = {"json": order, "token": bytes(range(200, 248)), "source": "checkout"}
+            found.client.xadd("payments", fields)
+            page.goto(page.url)
             page.click("#entries .id >> nth=0")
         page.wait_for_timeout(500)
         page.screenshot(path=IMAGES / f"page-{name}.png")

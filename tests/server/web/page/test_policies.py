@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import Filled
+from tests.support.wire import wait_until
 
 STREAM = "/stream?db=0&key=orders"
 GROUP = "/group?db=0&key=orders&group=kitchen"
@@ -108,3 +110,55 @@ def test_entries_that_are_with_nobody_say_why(filled: Filled, asking: Asking) ->
     assert rows[0][2:4] == ["Kept back", rows[0][3]]
     assert rows[0][3].startswith("due in ")
     assert [row[2] for row in rows[1:]] == ["ann", "Kept back", "Given back"]
+
+
+def test_a_worker_that_fails_is_told_from_its_reason_to_its_dead_letter() -> None:
+    with Filled(enable_debug_command="yes") as found:
+        client, asking = found.client, Asking(found.http)
+        client.xgroup_create("jobs", "g", "0", mkstream=True)
+        own = ("reasons", "yes", "dead-letter", "jobs:dead", "max-deliveries", 2, "ack-wait", "30s")
+        client.execute_command("PENSTOCK POLICY", "SET", "jobs", "GROUP", "g", *own)
+        entry = client.xadd("jobs", {"n": 1})
+        client.xreadgroup("g", "ann", {"jobs": ">"})
+        fail = ("jobs", "g", "FAIL", "REASON", "<b>no pot", "IDS", 1, entry)
+        client.execute_command("PENSTOCK NACK", *fail)
+        address = f"/entry?db=0&key=jobs&id={entry.decode()}"
+        text = asking.get(address).text
+        assert "Who had it, and why it failed g ann gave it back" in text
+        assert "“<b>no pot”" in text
+        client.xreadgroup("g", "bob", {"jobs": ">"})
+        client.execute_command("PENSTOCK NACK", *fail)
+        client.execute_command("DEBUG", "CLOCK", "ADVANCE", 60_000)
+        client.xreadgroup("g", "bob", {"jobs": ">"})
+        found.look()
+        overview = asking.get("/").text
+        assert "1 dead letter in the last 10 min. See dead letters" in overview
+        assert "Lately what happened, newest first 1 dead letter of jobs / g" in overview
+        group = asking.get("/group?db=0&key=jobs&group=g").text
+        assert "After 2 deliveries it is a dead letter: 1 so far, 1 in the last 10 min" in group
+        (letter,) = asking.get("/letters?db=0&key=jobs:dead").table("Died")
+        assert letter[3].startswith("<b>no pot max-deliveries, 2 deliveries")
+        client.execute_command("ACL", "SETUSER", "some", "on", ">x", "~*", "+@read", "+xpending")
+        client.execute_command("ACL", "SETUSER", "some", "-penstock|stats", "-penstock|history")
+        asking.log_in("some", "x")
+        assert "Lately what happened" not in asking.get("/").text
+
+
+def test_a_consumer_tells_from_where_it_came_and_whether_it_is_still_there() -> None:
+    with Filled() as found:
+        client = found.client
+        client.xadd("s", {"n": 1})
+        client.xgroup_create("s", "g", "0")
+        client.xreadgroup("g", "stays", {"s": ">"})
+        client.xadd("s", {"n": 2})
+        with redis.Redis(host="127.0.0.1", port=found.penstock.port) as other:
+            other.xreadgroup("g", "goes", {"s": ">"})
+        asking = Asking(found.http)
+        wait_until(lambda: "Gone" in asking.get("/group?db=0&key=s&group=g").text)
+        rows = {
+            row[0].split()[0]: row for row in asking.get("/group?db=0&key=s&group=g").table("asked")
+        }
+        assert rows["stays"][0].startswith("stays 127.0.0.1:")
+        assert rows["goes"][:2] == ["goes not connected", "Gone"]
+        gone = asking.get("/consumer?db=0&key=s&group=g&name=goes").text
+        assert "closed at" in gone

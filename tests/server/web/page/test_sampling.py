@@ -56,7 +56,7 @@ async def test_a_look_finds_groups_and_streams_without_any(
     assert found[0, b"alone", b""].group is None
     group = found[0, b"s", b"g"]
     assert group[3:11] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (0, 3, 0, 0, 0, 0, 0, 0, 0))
-    assert group[11:] == (False, 0, 0, False, b"", 0, 0.0)
+    assert group[11:] == (False, 0, 0, False, b"", 0, 0.0, 0, 0)
     assert sampler.index == found
     assert (sampler.number, sampler.taken_ms) == (1, START_MS + 1000)
 
@@ -68,6 +68,7 @@ async def test_a_look_finds_groups_and_streams_without_any(
         ({"oldest": 5 * MINUTE_MS}, ["stuck"]),
         ({"oldest": 5 * MINUTE_MS + 1}, []),
         ({"most": 5}, ["failing"]),
+        ({"died_lately": 1}, ["failing"]),
         ({"behind_since": 5 * MINUTE_MS}, ["behind"]),
         ({"grows": 2.0}, ["behind"]),
         ({"grows": 2.0, "paused": True}, []),
