@@ -23,6 +23,14 @@ MOST_FORMS: Final = 1024
 MOST_FIELDS: Final = 8
 """The most fields of an entry for which an expression is made, which takes milliseconds."""
 
+LEARNED_AFTER: Final = 10_000
+"""After how many requests that are alike but for their values an expression of their own is made:
+that takes as long as proving some thousands without it."""
+MOST_LEARNED: Final = 64
+"""How many such expressions there are."""
+
+_MANY: Final = 8
+"""From how many requests on it pays to find all of a read."""
 _LONGEST_PREFIX: Final = 512
 """How long what requests of a form begin with may be, in bytes."""
 _WINDOW: Final = 16 * 1024
@@ -61,6 +69,13 @@ def cut(
     prefix = form.prefix
     if form.fields > MOST_FIELDS or not data.startswith(prefix, at):
         return additions.cut(data, at, form, most, names)
+    learned = _learned.get(prefix) if most >= _MANY else None
+    if learned is not None and learned.names == names:
+        pieces = learned.find(data, at, at + _WINDOW)[:most]
+        proved = prefix + prefix.join(pieces)
+        if pieces and data.startswith(proved, at):
+            return pieces, at + len(proved), True
+        del _learned[prefix]
     first = _entry(form.fields)(data, at + len(prefix))
     if first is not None:
         end = first.end()
@@ -70,6 +85,33 @@ def cut(
         if many[0]:
             return many
     return additions.cut(data, at, form, min(most, _STEPS), names)
+
+
+class _Learned:
+    """What finds the fields and values of requests that begin with the same and have the same
+    field names. What it finds follows each other only if nothing is left out between."""
+
+    def __init__(self, prefix: bytes, names: list[bytes]) -> None:
+        self.names = names
+        items = b"".join([re.escape(name) + BULK for name in names])
+        self.find = re.compile(b"%b(%b)" % (re.escape(prefix), items), re.DOTALL).findall
+
+
+_learned: Final[dict[bytes, _Learned]] = {}
+_alike: Final[dict[bytes, int]] = {}
+"""How many requests that begin with this had the same field names."""
+
+
+def _learn(prefix: bytes, names: list[bytes], count: int) -> None:
+    """Notes that so many requests had these names; makes an expression when they are many."""
+    if len(_alike) >= MOST_FORMS:
+        _alike.clear()
+    _alike[prefix] = count + _alike.get(prefix, 0)
+    if _alike[prefix] >= LEARNED_AFTER:
+        del _alike[prefix]
+        if len(_learned) >= MOST_LEARNED:
+            _learned.clear()
+        _learned[prefix] = _Learned(prefix, names)
 
 
 def _cut_many(
@@ -86,7 +128,10 @@ def _cut_many(
             pieces.append(last[0])
     end = at + sum(map(len, pieces)) + len(form.prefix) * len(pieces)
     found_names = list(map(_names_of, matches))
-    return pieces, end, found_names.count(tuple(names)) == len(pieces)
+    alike = found_names.count(tuple(names)) == len(pieces)
+    if alike:
+        _learn(form.prefix, names, len(pieces))
+    return pieces, end, alike
 
 
 @lru_cache(maxsize=MOST_FIELDS)

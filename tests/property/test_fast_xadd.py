@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -210,6 +211,12 @@ def conversations(draw: st.DrawFn) -> list[bytes | int]:
     return reads
 
 
+@pytest.fixture
+def learning_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets expressions for requests that are alike be made after few of them."""
+    monkeypatch.setattr(additions_plain, "LEARNED_AFTER", 20)
+
+
 Setup = Callable[[Road], object]
 
 
@@ -251,6 +258,7 @@ SETUPS: list[Setup] = [
     print_blob=True,
 )
 @given(reads=conversations(), setup=st.sampled_from(SETUPS))
+@pytest.mark.usefixtures("learning_soon")
 async def test_the_fast_path_is_seen_by_nobody(reads: list[bytes | int], setup: Setup) -> None:
     roads = {name: Road(made(), name != "unheeded") for name, made in ROADS.items()}
     for road in roads.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
@@ -107,7 +107,7 @@ def test_anything_else_has_no_form(form_at: FormAt, data: bytes) -> None:
         (b"0-0", 0),
         (b"0-7", 7),
         (b"1700000000000-12", 1700000000000 << 64 | 12),
-        (b"9999999999999999999-9999999999999999999", (10**19 - 1) << 64 | 10**19 - 1),
+        (b"9" * 18 + b"-" + b"9" * 18, (10**18 - 1) << 64 | 10**18 - 1),
     ],
 )
 def test_the_form_of_a_request_with_an_id_includes_it(text: bytes, entry_id: int) -> None:
@@ -124,7 +124,7 @@ def test_the_form_of_a_request_with_an_id_includes_it(text: bytes, entry_id: int
     "text",
     [
         *(b"", b"1", b"-", b"1-", b"-1", b"1-1-1", b"01-1", b"1-01", b"00-1", b"1-*", b"+1-1"),
-        *(b"1-1 ", b"1\r1", b"1-1\r", b"a-1", b"1-a", b"1" * 20 + b"-1", b"1-" + b"1" * 20),
+        *(b"1-1 ", b"1\r1", b"1-1\r", b"a-1", b"1-a", b"1" * 19 + b"-1", b"1-" + b"1" * 19),
     ],
 )
 def test_an_id_in_another_spelling_has_no_form(text: bytes) -> None:
@@ -226,14 +226,56 @@ def test_no_expression_is_made_for_very_many_fields() -> None:
     assert additions_plain._pattern.cache_info().misses == before
 
 
+@pytest.fixture
+def learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets an expression be made as soon as there was a run of requests that are alike."""
+    monkeypatch.setattr(additions_plain, "LEARNED_AFTER", 2)
+    monkeypatch.setattr(additions_plain, "_MANY", 2)
+    monkeypatch.setattr(additions_plain, "_learned", {})
+    monkeypatch.setattr(additions_plain, "_alike", {})
+
+
+@pytest.mark.usefixtures("learning")
+def test_what_many_requests_have_in_common_is_learned_and_forgotten() -> None:
+    one, other = piece(b"1", b"2"), piece(b"1", b"2", names=[b"f", b"g"])
+    run = (PREFIX + one) * 3, ([one] * 3, 3 * len(PREFIX + one), True)
+    for _ in range(3):
+        assert additions_plain.cut(run[0], 0, form_of(2), 9, EXPECTED) == run[1]
+        assert PREFIX in additions_plain._learned
+    mixed = b"".join([PREFIX + each for each in (one, other, one)])
+    expected = [one, other, one], len(mixed), False
+    for _ in range(2):
+        assert additions_plain.cut(mixed, 0, form_of(2), 9, EXPECTED) == expected
+        assert PREFIX not in additions_plain._learned
+
+
+@pytest.mark.usefixtures("learning")
+def test_only_so_much_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(additions_plain, "MOST_FORMS", 5)
+    monkeypatch.setattr(additions_plain, "MOST_LEARNED", 3)
+    for count in (2, 1):
+        for number in range(20):
+            additions_plain._learn(b"%d" % number, EXPECTED, count)
+            assert len(additions_plain._learned) <= 3
+            assert len(additions_plain._alike) <= 5
+
+
+@pytest.mark.usefixtures("learning")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    values=st.lists(st.binary(max_size=80), min_size=2, max_size=20),
+    values=st.lists(
+        st.one_of(st.binary(max_size=80), st.just(PREFIX + piece(b"1", b"2"))),
+        min_size=2,
+        max_size=20,
+    ),
     end=st.integers(0, 400),
 )
 def test_both_forms_find_the_same(values: list[bytes], end: int) -> None:
     data = b"".join([PREFIX + piece(value, b"1") for value in values])
     data = data[: len(data) - end]
-    assert cut_all(additions.cut, data) == cut_all(additions_plain.cut, data)
+    expected = cut_all(additions.cut, data)
+    for _ in range(3):
+        assert cut_all(additions_plain.cut, data) == expected
 
 
 @pytest.mark.parametrize("fields", [1, 2, 4, 40, 60])
