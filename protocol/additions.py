@@ -11,9 +11,12 @@ quick without one.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from protocol.scanner import bulk_end, bulks_end, count_at, line_end
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 AUTOMATIC: Final = b"$1\r\n*\r\n"
 """The ID that leaves the choice to the server: the end of what XADDs of one form begin with."""
@@ -22,7 +25,7 @@ _NAME: Final = b"$4\r\nXADD\r\n"
 _FEWEST_WORDS: Final = 3
 _MOST_WORDS: Final = 16
 """How many words stand before the fields at most: name, key, options, ID."""
-_MOST_DIGITS: Final = 19
+_MOST_DIGITS: Final = 18
 """A half of an ID with more digits is left to those who know all rules."""
 _HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
 """The headers of arrays of the usual numbers of fields and values."""
@@ -57,7 +60,7 @@ def may_begin(data: bytes, at: int) -> bool:
     return False
 
 
-def form_at(data: bytes, at: int) -> Form | None:
+def form_at(data: bytes, at: i64) -> Form | None:
     """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
     ``*`` nor, where there are no options, a plain ``ms-seq``."""
     count = count_at(data, at)
@@ -92,29 +95,30 @@ def form_at(data: bytes, at: int) -> Form | None:
     return form
 
 
-def _given_id(data: bytes, at: int, end: int) -> int:
+def _given_id(data: bytes, at: i64, end: i64) -> int:
     """Return the ID ``ms-seq`` that stands there as it is answered; -1 for anything else."""
-    halves = 0
-    value = entry_id = 0
+    ms, dash = _half_at(data, at)
+    if dash == at or data[dash] != 0x2D:
+        return -1
+    seq, stop = _half_at(data, dash + 1)
+    return ms << 64 | seq if dash + 1 < stop == end else -1
+
+
+def _half_at(data: bytes, at: i64) -> tuple[int, i64]:
+    """Return the number that stands there without leading zeros, and where it ends; other bytes
+    follow it."""
+    number: i64 = 0
+    last = at + _MOST_DIGITS
     first = at
-    while at <= end:
-        digit = data[at] - 0x30
-        if 0 <= digit <= 9:
-            if at - first == _MOST_DIGITS or (value == 0 and at > first):
-                return -1
-            value = value * 10 + digit
-        elif at == first or (data[at] != 0x2D if halves == 0 else at != end):
-            return -1
-        else:
-            entry_id = entry_id << 64 | value
-            halves += 1
-            value = 0
-            first = at + 1
+    digit: i64 = data[at]
+    while 0x30 <= digit <= 0x39 and at < last and (number > 0 or at == first):
+        number = number * 10 + digit - 0x30
         at += 1
-    return entry_id if halves == 2 else -1
+        digit = data[at]
+    return number, at
 
 
-def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
+def _same_end(data: bytes, at: i64, names: list[bytes]) -> i64:
     """Return where fields of these names and their values end that begin at ``at``; -1 if they are
     not there, or are others."""
     for name in names:
@@ -128,20 +132,18 @@ def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
 
 
 def cut(
-    data: bytes, at: int, form: Form, most: int, names: list[bytes]
+    data: bytes, at: i64, form: Form, most: i64, names: list[bytes]
 ) -> tuple[list[bytes], int, bool]:
-    """Return the fields and values, a piece each, of up to ``most`` XADDs of this form that stand
-    at ``at`` one after the other; where they end; and whether all have the fields ``names``, which
-    are bulk strings."""
+    """Return the fields and values, a piece each, of up to ``most`` XADDs of this form that follow
+    each other, the first of which is at ``at``; where they end; and whether all have the fields
+    ``names``, which are bulk strings."""
     pieces: list[bytes] = []
     alike = len(names) == form.fields
     prefix = form.prefix
-    size = len(data)
     before = len(prefix)
-    while len(pieces) < most:
+    more = most > 0
+    while more:
         start = at + before
-        if start > size or data[at:start] != prefix:
-            break
         end = _same_end(data, start, names) if alike else -1
         if end < 0:
             end = bulks_end(data, start, 2 * form.fields)
@@ -150,4 +152,5 @@ def cut(
             alike = False
         pieces.append(data[start:end])
         at = end
+        more = len(pieces) < most and data[at : at + before] == prefix
     return pieces, at, alike
