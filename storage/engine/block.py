@@ -278,8 +278,9 @@ class Block:
         if self._unmeasured:
             self.open()
             low = len(self.ids) - self._unmeasured
-            self._measured += nodes.ids_size(self.ids[low:], self.first)
-            self._measured += nodes.items_size(self.payloads[low:], self._names)
+            self._measured += nodes.entries_size(
+                self.ids[low:], self.payloads[low:], self.first, self._names
+            )
             self._unmeasured = self._bound = 0
 
     def remove(self, low: int, high: int) -> None:

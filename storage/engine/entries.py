@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hiredis import Reader, pack_command
 
 from storage.engine import ids
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
 pack: Final = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 """Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""
 
 
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""Whether a loop over bytes is quicker than a parser in C that has to be made first."""
 _COUNTS: Final = [b"\r\n*%d" % count for count in range(33)]
 _LENGTHS: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
 """What stands before the elements of an array and before a bulk string, for the usual ones."""
@@ -56,8 +61,21 @@ def unpack(data: bytes) -> list[Any]:
 
 def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
     """The ID's text and the fields and values of an entry in its RESP form."""
-    entry_id, items = unpack(payload)
-    return entry_id, items
+    if not IS_COMPILED:
+        entry_id, items = unpack(payload)
+        return entry_id, items
+    start, end = text_at(payload, _ID_AT)
+    return payload[start:end], _items_from(payload, next_line(payload, end + _LINE_END))
+
+
+def _items_from(payload: bytes, at: i64) -> list[bytes]:
+    """Return the bulk strings from ``at`` on."""
+    items: list[bytes] = []
+    while at < len(payload):
+        start, end = text_at(payload, at)
+        items.append(payload[start:end])
+        at = end + _LINE_END
+    return items
 
 
 def id_of(payload: bytes) -> bytes:
@@ -70,8 +88,11 @@ def id_of(payload: bytes) -> bytes:
 _CR: Final = 0x0D
 _LF: Final = 0x0A
 _ZERO: Final = 0x30
+_NINE: Final = 0x39
 _LINE_END: Final = len(b"\r\n")
 _ID_AT: Final = len(b"*2\r\n")
+_MOST_DIGITS: Final = 18
+"""A number with more of them may not be one of 64 bits with a sign."""
 _LONGEST_TIME: Final = 16
 """How many digits a time in milliseconds has at most."""
 _LEAST_MS: Final = 100_000_000_000
@@ -129,19 +150,19 @@ class Field:
         return time if time >= _LEAST_MS else time * 1000
 
 
-def next_line(data: bytes, at: int) -> int:
+def next_line(data: bytes, at: i64) -> i64:
     """Return where the line ends that ``at`` is in, with the line break."""
     while data[at] != _LF:
         at += 1
     return at + 1
 
 
-def text_at(data: bytes, at: int) -> tuple[int, int]:
+def text_at(data: bytes, at: i64) -> tuple[i64, i64]:
     """Return where the text of the bulk string at ``at`` begins and ends. It is there, as entries
     are; :mod:`protocol.scanner` proves what clients send."""
-    length = 0
+    length: i64 = 0
     at += 1
-    digit = data[at]
+    digit: i64 = data[at]
     while digit != _CR:
         length = length * 10 + digit - _ZERO
         at += 1
@@ -150,14 +171,38 @@ def text_at(data: bytes, at: int) -> tuple[int, int]:
     return at, at + length
 
 
-def bulk_end(data: bytes, at: int) -> int:
+def bulk_end(data: bytes, at: i64) -> i64:
     """Return where the bulk string at ``at`` ends, with the line break behind it."""
     return text_at(data, at)[1] + _LINE_END
 
 
-def items_at(payload: bytes) -> int:
+def items_at(payload: bytes) -> i64:
     """Return where the fields and values begin in the RESP form of an entry."""
     return next_line(payload, bulk_end(payload, _ID_AT))
+
+
+def id_in(payload: bytes) -> tuple[i64, i64, i64]:
+    """Return the halves of the ID of an entry in its RESP form, and where its text ends.
+
+    Compiled, reading the digits is quicker than taking an integer of 128 bits apart. Both halves
+    are -1 where one has too many digits for that."""
+    start = next_line(payload, _ID_AT)
+    ms, dash = _number_at(payload, start)
+    seq, end = _number_at(payload, dash + 1)
+    if dash - start > _MOST_DIGITS or end - dash > _MOST_DIGITS + 1:
+        return -1, -1, end
+    return ms, seq, end
+
+
+def _number_at(data: bytes, at: i64) -> tuple[i64, i64]:
+    """Return the number that the digits at ``at`` make, and where they end."""
+    number: i64 = 0
+    digit: i64 = data[at]
+    while _ZERO <= digit <= _NINE:
+        number = number * 10 + digit - _ZERO
+        at += 1
+        digit = data[at]
+    return number, at
 
 
 class Condition:

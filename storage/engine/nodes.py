@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from storage.engine.entries import items_at, text_at, unpack
+from storage.engine.entries import id_in, next_line, text_at, unpack
 from storage.engine.ids import HALF, split
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 FRAME: Final = 7
 """Bytes of a listpack without elements: its length, the number of its elements, the end mark."""
@@ -36,28 +39,16 @@ _ZERO: Final = 0x30
 _LONGEST: Final = 19
 """No integer has more digits, and not all numbers of so many digits are integers."""
 _LEAST: Final = -(2**63)
-_SIZES: Final = [
-    (b"", 0, 0),
-    (b"9", 2, 2),
-    (b"99", 2, 2),
-    (b"127", 2, 3),
-    (b"4095", 3, 4),
-    (b"32767", 4, 5),
-    (b"999999", 5, 5),
-    (b"8388607", 5, 6),
-    *[(b"9" * digits, 6, 6) for digits in (8, 9)],
-    (b"2147483647", 6, 10),
-    *[(b"9" * digits, 10, 10) for digits in range(11, _LONGEST)],
-    (b"%d" % (2**63 - 1), 10, 0),
-]
-"""By the number of its digits, what tells how many bytes an integer takes: the first of these sizes
-up to the number, the second above; 0 where it is no integer any more. So no number is made."""
+
+
 _CLOSE: Final = 2**32
 """From one ID with a sequence number below this to another, less than this above, it is the same
 millisecond."""
+_SHORT: Final = 10**18
+"""Halves of IDs below this one, and their differences, are machine words."""
 
 
-def integer_size(value: int) -> int:
+def integer_size(value: i64) -> i64:
     """Bytes of an integer element."""
     if 0 <= value <= 127:
         return 2
@@ -72,37 +63,44 @@ def integer_size(value: int) -> int:
 
 def element_size(data: bytes) -> int:
     """Bytes of an element that holds this text."""
-    return _text_size(data, 0, len(data))
+    length = len(data)
+    if 0 < length <= _LONGEST + 1 and data[0] <= _NINE:
+        digits = data[1:] if data[0] == _MINUS else data
+        if digits.isdigit() and (digits[0] != _ZERO or length == 1):
+            value = int(data)
+            if _LEAST <= value < -_LEAST:
+                return integer_size(value)
+    return _text_size(length)
 
 
-def _text_size(data: bytes, start: int, end: int) -> int:
-    """Return how many bytes an element takes that holds the text from place to place."""
-    length = end - start
+def _text_size(length: i64) -> i64:
+    """Return the size of a text of so many bytes that is no integer."""
     if length < 64:
-        if 0 < length <= _LONGEST + 1 and data[start] <= _NINE:
-            return _number_size(data, start, end)
         return length + 2
     size = length + (2 if length < 4096 else 5)
     return size + _back_length(size)
 
 
-def _number_size(data: bytes, start: int, end: int) -> int:
-    """Return the size of a short text, stored as an integer if that would be written so."""
-    length = end - start
-    negative = data[start] == _MINUS
-    digits = data[start + 1 : end] if negative else data[start:end]
-    if not digits.isdigit() or (digits[0] == _ZERO and length > 1):
-        return length + 2
-    if negative:
-        value = -int(digits)
-        return integer_size(value) if value >= _LEAST else length + 2
-    if len(digits) > _LONGEST:
-        return length + 2
-    most, size, above = _SIZES[len(digits)]
-    return size if digits <= most else above or length + 2
+def _size_at(data: bytes, at: i64, length: i64) -> i64:
+    """Return :func:`element_size` of the text there, which has a first byte of up to ``_NINE``,
+    without making an object of it."""
+    end = at + length
+    place = at + 1 if data[at] == _MINUS else at
+    if place == end or (data[place] == _ZERO and length > 1):
+        return _text_size(length)
+    if end - place >= _LONGEST:
+        return element_size(data[at:end])
+    value: i64 = 0
+    while place < end:
+        digit: i64 = data[place]
+        if digit < _ZERO or digit > _NINE:
+            return _text_size(length)
+        value = value * 10 + digit - _ZERO
+        place += 1
+    return integer_size(-value if data[at] == _MINUS else value)
 
 
-def _back_length(size: int) -> int:
+def _back_length(size: i64) -> i64:
     """Bytes of the length that follows an element of ``size`` bytes."""
     return (
         1
@@ -126,6 +124,33 @@ def _distance_size(distance: int) -> int:
     return integer_size(distance)
 
 
+def entries_size(
+    entry_ids: list[int], payloads: list[bytes], first: int, names: list[bytes]
+) -> int:
+    """Bytes of entries with ascending IDs, given in their RESP forms as well, in the node that
+    begins with the ID ``first`` and has these field names."""
+    if IS_COMPILED and max(split(first)) < _SHORT:
+        return _walked_size(entry_ids, payloads, first, names)
+    return ids_size(entry_ids, first) + items_size(payloads, names)
+
+
+def _walked_size(
+    entry_ids: list[int], payloads: list[bytes], first: int, names: list[bytes]
+) -> int:
+    """Return the same without making objects of anything, where that is possible."""
+    first_ms: i64 = first >> 64
+    first_seq: i64 = first & HALF
+    size: i64 = 0
+    for entry_id, payload in zip(entry_ids, payloads, strict=True):
+        ms, seq, end = id_in(payload)
+        if ms < 0:
+            size += ids_size([entry_id], first)
+        else:
+            size += 2 + integer_size(ms - first_ms) + integer_size(seq - first_seq)
+        size += _size_in(payload, next_line(payload, end + _LINE_END), names)
+    return size
+
+
 def ids_size(entry_ids: list[int], first: int) -> int:
     """Bytes of the ascending IDs of entries, with the flags before them, in the node that begins
     with ``first``."""
@@ -146,8 +171,6 @@ def ids_size(entry_ids: list[int], first: int) -> int:
 def items_size(payloads: list[bytes], names: list[bytes]) -> int:
     """Bytes of the fields and values of entries, given in their RESP forms, with their numbers, in
     the node that has these field names."""
-    if IS_COMPILED:
-        return sum([_size_in(payload, items_at(payload), names) for payload in payloads])
     entries = unpack(b"*%d\r\n%b" % (len(payloads), b"".join(payloads)))
     return sum([_size_of(items, names) for _, items in entries])
 
@@ -159,24 +182,35 @@ def _size_of(items: list[bytes], names: list[bytes]) -> int:
         size, items = integer_size(count + 3), items[1::2]
     else:
         size = integer_size(count) + integer_size(2 * count + 4)
-    return size + sum([_text_size(item, 0, len(item)) for item in items])
+    return size + sum(map(element_size, items))
 
 
-def _size_in(payload: bytes, at: int, names: list[bytes]) -> int:
+def _size_in(payload: bytes, at: i64, names: list[bytes]) -> i64:
     """Return the size of the fields and values from ``at`` on, without making objects of them."""
-    count = of_names = of_values = 0
+    elements: i64 = 0
+    of_names: i64 = 0
+    of_values: i64 = 0
     alike = True
-    while at < len(payload):
-        start, end = text_at(payload, at)
-        alike = alike and count < len(names) and payload[start:end] == names[count]
-        of_names += _text_size(payload, start, end)
-        start, end = text_at(payload, end + _LINE_END)
-        of_values += _text_size(payload, start, end)
-        at = end + _LINE_END
-        count += 1
+    end: i64 = len(payload)
+    while at < end:
+        at, stop = text_at(payload, at)
+        length = stop - at
+        if 0 < length <= _LONGEST + 1 and payload[at] <= _NINE:
+            size = _size_at(payload, at, length)
+        else:
+            size = _text_size(length)
+        if elements & 1:
+            of_values += size
+        else:
+            of_names += size
+            place = elements >> 1
+            alike = alike and place < len(names) and payload[at:stop] == names[place]
+        elements += 1
+        at = stop + _LINE_END
+    count = elements >> 1
     if alike and count == len(names):
         return integer_size(count + 3) + of_values
-    return integer_size(count) + integer_size(2 * count + 4) + of_names + of_values
+    return integer_size(count) + integer_size(elements + 4) + of_names + of_values
 
 
 def head_size(live: int, deleted: int, names: list[bytes]) -> int:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import binary, lists, sampled_from, tuples
 
+from storage.engine import entries
 from storage.engine.entries import NO_TIME, Condition, Field, decode_entry, encode_entry
 
 NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
@@ -23,6 +24,18 @@ def test_the_first_field_of_a_name_is_found_as_when_the_entry_is_taken_apart(
     assert Field(name).value_in(payload) == expected
     for value in {b"", b"x", *values}:
         assert Condition(name, value).holds(payload) == (value == expected)
+
+
+@given(ITEMS)
+def test_an_entry_is_taken_apart_the_same_whether_its_bytes_are_walked_over_or_not(
+    pairs: list[tuple[bytes, bytes]],
+) -> None:
+    items = [word for pair in pairs for word in pair]
+    payload = encode_entry(7 << 64 | 5, items)
+    with pytest.MonkeyPatch.context() as patch:
+        for walks in (False, True):
+            patch.setattr(entries, "IS_COMPILED", walks)
+            assert decode_entry(payload) == (b"7-5", items)
 
 
 @pytest.mark.parametrize(

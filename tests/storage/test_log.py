@@ -290,11 +290,11 @@ def test_the_bound_holds_where_it_is_closest_to_the_exact_size(
 def test_entries_of_one_millisecond_need_not_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
-    def items_size(payloads: list[bytes], _: object) -> int:
-        measured.append(len(payloads))
+    def entries_size(entry_ids: list[int], *_: object) -> int:
+        measured.append(len(entry_ids))
         return 1
 
-    monkeypatch.setattr(nodes, "items_size", items_size)
+    monkeypatch.setattr(nodes, "entries_size", entries_size)
     log = EntryLog(StreamLimits())
     for seq in range(10_000):
         log.append(ids.join(1, seq), [b"field", b"%d" % seq])

@@ -79,8 +79,7 @@ def _entry(
 
 def _size(entry_id: int, first: int, items: list[bytes], names: Sequence[bytes]) -> int:
     """The size of an entry, given as the engine has it."""
-    size = nodes.items_size([encode_entry(entry_id, items)], list(names))
-    return nodes.ids_size([entry_id], first) + size
+    return nodes.entries_size([entry_id], [encode_entry(entry_id, items)], first, list(names))
 
 
 EDGES = [0, 1, 63, 64, 125, 126, 127, 4095, 4096, 16376, 16377, 16378, 16379]
@@ -180,18 +179,39 @@ def test_ids_take_together_what_they_take_one_by_one(first: int, steps: list[int
     )
 
 
-@given(names=ITEMS, entries=st.lists(ITEMS, max_size=5))
-@example(names=[b"f", b"v"], entries=[[b"f", b"1"], [b"g", b"1"], [b"f", b"1", b"g", b"2"]])
+@given(first=IDS, names=ITEMS, entries=st.dictionaries(IDS, ITEMS, max_size=5))
+@example(
+    first=7 << 64,
+    names=[b"f", b"v"],
+    entries={
+        8 << 64: [b"f", b"1"],
+        9 << 64 | 3: [b"g", b"1"],
+        9 << 64 | 10**18: [b"f", b"1", b"g", b"-"],
+        10**18 << 64: [b"f", b"-1"],
+    },
+)
 def test_entries_take_the_same_whether_objects_are_made_of_them_or_not(
-    names: list[bytes], entries: list[list[bytes]]
+    first: int, names: list[bytes], entries: dict[int, list[bytes]]
 ) -> None:
-    payloads = [encode_entry(7, items) for items in entries]
+    entry_ids = sorted(entries)
+    payloads = [encode_entry(entry_id, entries[entry_id]) for entry_id in entry_ids]
     sizes = []
     with pytest.MonkeyPatch.context() as patch:
         for walks in (False, True):
             patch.setattr(nodes, "IS_COMPILED", walks)
-            sizes.append(nodes.items_size(payloads, names[::2]))
+            sizes.append(nodes.entries_size(entry_ids, payloads, first, names[::2]))
     assert sizes[0] == sizes[1]
+
+
+@given(data=DATA)
+@example(data=b"9223372036854775807")
+@example(data=b"-9223372036854775809")
+def test_an_element_takes_the_same_where_it_stands(data: bytes) -> None:
+    payload = encode_entry(7 << 64, [b"f", data])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nodes, "IS_COMPILED", True)
+        size = nodes.entries_size([7 << 64], [payload], 7 << 64, [b"f"])
+    assert size == 2 + 2 + 2 + nodes.element_size(data) + 2
 
 
 @given(live=st.integers(0, 2**20), deleted=st.integers(0, 2**20), items=ITEMS)
