@@ -113,11 +113,10 @@ class Adder:
         self._timings = server.state.timings
         self._watch = server.state.stopwatch
         self._command = server.state.table[b"xadd"]
-        if IS_COMPILED:
-            self._form_at, self._cut = form_at or additions.form_at, cut or additions.cut
-        else:
-            self._form_at = form_at or additions_plain.Forms().form_at
-            self._cut = cut or additions_plain.cut
+        # Compiled functions call each other directly, which saves a tenth of a request.
+        self._direct = IS_COMPILED and form_at is None and cut is None
+        self._other_form_at = form_at or additions_plain.Forms().form_at
+        self._other_cut = cut or additions_plain.cut
         self._options: dict[bytes, Options] = {}
 
     def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
@@ -159,6 +158,18 @@ class Adder:
         if len(read.replies) > counted:
             self._count(session, data[start:at], counted, len(read.replies), watch.tick() - began)
         return read.replies, at
+
+    def _form_at(self, data: bytes, at: int) -> Form | None:
+        """See :func:`protocol.additions.form_at`."""
+        return additions.form_at(data, at) if self._direct else self._other_form_at(data, at)
+
+    def _cut(
+        self, data: bytes, at: int, form: Form, most: int, names: list[bytes]
+    ) -> tuple[list[bytes], int, bool]:
+        """See :func:`protocol.additions.cut`."""
+        if self._direct:
+            return additions.cut(data, at, form, most, names)
+        return self._other_cut(data, at, form, most, names)
 
     def _may_add(self, session: Session, key: bytes) -> bool:
         """Whether the client's user may add to the stream, whatever else is in the request."""
@@ -216,11 +227,13 @@ class Adder:
         entry_id, text = form.entry_id, form.text
         if entry_id < 0:
             moment = read.moment
-            entry_id = stream.next_from(moment.first)
-            seq = entry_id - moment.first
-            usual = 0 <= seq < USUAL
+            entry_id, seq = moment.first, 0
+            if entry_id <= stream.last_id:  # The stream has IDs left.
+                entry_id = stream.last_id + 1
+                seq = entry_id - moment.first
+            usual = seq < USUAL
             text = moment.text(seq) if usual else text_of(entry_id)
-        payload = b"".join((b"*2\r\n", text, form.header, piece))
+        payload = b"*2\r\n" + text + form.header + piece
         stream.add_packed(entry_id, payload, len(form.header) + len(piece), alike, usual)
         read.replies.append(text)
         if heeded:
