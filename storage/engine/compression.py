@@ -16,11 +16,15 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import lz4.block
 
+from storage.engine.entries import id_in
 from storage.engine.ids import HALF, decode
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 COLD_AFTER_MS: Final = 10_000
 """A packed block that was not touched for as long is compressed as far as zlib can."""
@@ -41,6 +45,10 @@ SQUEEZED_A_ROUND: Final = 256 * 1024
 LOOKED_AT_A_ROUND: Final = 2000
 """How many packed blocks are looked at in search of one that was not touched."""
 
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""Whether reading the digits of IDs is quicker than taking integers of 128 bits apart."""
+_WORD: Final = 63
+"""The bits of an integer that fits into a machine word with its sign."""
 _AT_ONCE: Final = 8
 """Where more entries than these were added in a millisecond, their IDs are packed together."""
 
@@ -57,7 +65,8 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
         return numbers
     first, highest = numbers[0], numbers[-1]
     even = range(first, highest + 1, max((highest - first) // max(len(numbers) - 1, 1), 1))
-    if numbers == list(even[: len(numbers) + 1]):
+    middle = len(numbers) // 2
+    if numbers[middle] - first == middle * even.step and numbers == list(even[: len(numbers) + 1]):
         return even
     bits = highest.bit_length()
     if bits <= 8:  # An array of bytes is one object, others are two.
@@ -68,15 +77,40 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
     return numbers
 
 
-def _encode(entry_ids: list[int]) -> tuple[Sequence[int], int]:
+def _encode(entry_ids: list[int], payloads: list[bytes]) -> tuple[Sequence[int], int]:
     """Return the codes of ascending IDs, and how many bits a sequence number has in them."""
     base, last = entry_ids[0] >> 64, entry_ids[-1] >> 64
     if (last - base) * _AT_ONCE < len(entry_ids):
         return _encode_by_time(entry_ids, base, last)
+    shift = _bits_in(payloads) if IS_COMPILED else -1
+    if 0 <= shift < _WORD - (last - base).bit_length():
+        return _encode_texts(payloads, base, shift), shift
     numbers = [entry_id & HALF for entry_id in entry_ids]
     shift = max(numbers).bit_length()
     pairs = zip(entry_ids, numbers, strict=True)
     return [(entry_id >> 64) - base << shift | number for entry_id, number in pairs], shift
+
+
+def _bits_in(payloads: list[bytes]) -> int:
+    """Return how many bits the highest sequence number of these entries has; -1 where an ID has
+    too many digits to be read."""
+    highest: i64 = 0
+    for payload in payloads:
+        seq = id_in(payload)[1]
+        if seq < 0:
+            return -1
+        if seq > highest:
+            highest = seq
+    return int(highest).bit_length()
+
+
+def _encode_texts(payloads: list[bytes], base: i64, shift: i64) -> list[int]:
+    """Return the codes of the IDs of these entries."""
+    codes: list[int] = []
+    for payload in payloads:
+        ms, seq, _ = id_in(payload)
+        codes.append(ms - base << shift | seq)
+    return codes
 
 
 def _encode_by_time(entry_ids: list[int], base: int, last: int) -> tuple[Sequence[int], int]:
@@ -126,7 +160,7 @@ class Packed:
 
     def __init__(self, entry_ids: list[int], payloads: list[bytes]) -> None:
         self._base = entry_ids[0] >> 64
-        codes, self._shift = _encode(entry_ids)
+        codes, self._shift = _encode(entry_ids, payloads)
         self._mask = (1 << self._shift) - 1
         self._codes = _narrow(codes)
         ends = list(accumulate(map(len, payloads), initial=0))

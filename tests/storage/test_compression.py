@@ -25,6 +25,12 @@ IDENTITIES = st.one_of(
     st.lists(st.integers(1, 300), min_size=1, max_size=20, unique=True),
     st.lists(st.integers(1, ids.MAX), min_size=1, max_size=20, unique=True),
     st.lists(
+        st.builds(ids.join, st.sampled_from([0, 7, 10**18 - 1, 10**18]), st.integers(0, 2**60)),
+        min_size=1,
+        max_size=9,
+        unique=True,
+    ),
+    st.lists(
         st.builds(ids.join, st.integers(10**12, 10**12 + 9), st.integers(0, 3)),
         min_size=1,
         max_size=20,
@@ -51,12 +57,14 @@ def held(log: EntryLog) -> list[int | None]:
     return [block.packed.held if block.packed is not None else None for block in log.blocks]
 
 
-@given(entry_ids=IDENTITIES, wanted=st.integers(0, ids.MAX), data=st.data())
+@given(entry_ids=IDENTITIES, walks=st.booleans(), wanted=st.integers(0, ids.MAX), data=st.data())
 def test_packed_entries_are_those_of_the_lists(
-    entry_ids: list[int], wanted: int, data: st.DataObject
+    entry_ids: list[int], walks: bool, wanted: int, data: st.DataObject
 ) -> None:
     payloads = [entry(entry_id) for entry_id in entry_ids]
-    packed, packer = Packed(entry_ids, payloads), Packer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression, "IS_COMPILED", walks)
+        packed, packer = Packed(entry_ids, payloads), Packer()
     low = data.draw(st.integers(0, len(entry_ids)))
     high = data.draw(st.integers(low, len(entry_ids)))
     if data.draw(st.booleans()):
