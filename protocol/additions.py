@@ -5,8 +5,9 @@ and in the append-only file. So it is enough to prove (:mod:`protocol.scanner`) 
 many bulk strings as the request announces, and to take them out as one piece, whatever the key and
 the fields are called, and whether the server is to choose the ID or a plain one is given.
 
-The loops are made for the compiler. :mod:`protocol.additions_plain` has forms of them that are
-quick without one.
+The loops are made for the compiler. Places between which bytes are cut out are no native integers
+there: with those a slice takes an object of its own. :mod:`protocol.additions_plain` has forms of
+the loops that are quick without a compiler.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def may_begin(data: bytes, at: int) -> bool:
     return False
 
 
-def form_at(data: bytes, at: i64) -> Form | None:
+def form_at(data: bytes, at: int) -> Form | None:
     """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
     ``*`` nor, where there are no options, a plain ``ms-seq``."""
     count = count_at(data, at)
@@ -118,7 +119,7 @@ def _half_at(data: bytes, at: i64) -> tuple[int, i64]:
     return number, at
 
 
-def _same_end(data: bytes, at: i64, names: list[bytes]) -> i64:
+def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
     """Return where fields of these names and their values end that begin at ``at``; -1 if they are
     not there, or are others."""
     for name in names:
@@ -132,7 +133,7 @@ def _same_end(data: bytes, at: i64, names: list[bytes]) -> i64:
 
 
 def cut(
-    data: bytes, at: i64, form: Form, most: i64, names: list[bytes]
+    data: bytes, at: int, form: Form, most: int, names: list[bytes]
 ) -> tuple[list[bytes], int, bool]:
     """Return the fields and values, a piece each, of up to ``most`` XADDs of this form that follow
     each other, the first of which is at ``at``; where they end; and whether all have the fields
