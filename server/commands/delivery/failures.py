@@ -23,28 +23,19 @@ LONGEST_REASON: Final = 256
 """How many bytes a reason has at most."""
 
 
-class _Options(NackOptions):
-    """The arguments of PENSTOCK NACK, REASON and DELAY among them."""
-
-    def __init__(self, args: Arguments) -> None:
-        super().__init__(args, "PENSTOCK NACK")
-        if self.delay is not None and self.mode == b"FATAL":
-            raise CommandError(policy_errors.DELAY_OF_FATAL)
-
-    def take(self, args: Arguments, at: int) -> int:
-        """Reads the option at place ``at``; returns where the next one begins."""
-        word = args[at].upper()
-        if at + 1 == len(args) or word not in (b"REASON", b"DELAY"):
-            return super().take(args, at)
-        if word == b"REASON":
-            self.reason = args[at + 1]
-            if len(self.reason) > LONGEST_REASON:
-                raise CommandError(policy_errors.REASON_TOO_LONG)
-        else:
-            self.delay = integer(args[at + 1], policy_errors.DELAY_OUT_OF_RANGE)
-            if not 0 <= self.delay <= LATEST_MS:
-                raise CommandError(policy_errors.DELAY_OUT_OF_RANGE)
-        return at + 2
+def _take(options: NackOptions, args: Arguments, at: int) -> bool:
+    """Reads REASON or DELAY and what follows it at place ``at``; false if there is another word."""
+    word, value = args[at].upper(), args[at + 1]
+    if word == b"REASON":
+        options.reason = value
+        if len(value) > LONGEST_REASON:
+            raise CommandError(policy_errors.REASON_TOO_LONG)
+    elif word == b"DELAY":
+        delay = integer(value, policy_errors.DELAY_OUT_OF_RANGE)
+        if not 0 <= delay <= LATEST_MS:
+            raise CommandError(policy_errors.DELAY_OUT_OF_RANGE)
+        options.delay = delay
+    return word in (b"REASON", b"DELAY")
 
 
 @command(
@@ -58,7 +49,9 @@ class _Options(NackOptions):
 )
 def nack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """PENSTOCK NACK key group mode [REASON text] [DELAY ms] IDS ...: how many were given back."""
-    options = _Options(args[1:])
+    options = NackOptions(args[1:], "PENSTOCK NACK", _take)
+    if options.delay is not None and options.mode == b"FATAL":
+        raise CommandError(policy_errors.DELAY_OF_FATAL)
     options.wanted()
     ref = existing_group(session.db, args[2], args[3])
     if options.delay is not None and server.policies.ruled(ref) is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final, NamedTuple
 
 from protocol import errors
@@ -386,14 +386,21 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
 _MODES: Final = frozenset({b"SILENT", b"FAIL", b"FATAL"})
 
 
+TakeMore = Callable[["NackOptions", Arguments, int], bool]
+
+
 class NackOptions:
     """The arguments of XNACK from its mode on. ``delay`` (milliseconds) and ``reason`` are those of
-    a ``command`` that has more."""
+    a ``command`` that has more: ``take_more`` reads a word of its own with what follows it, and
+    tells whether it is one. (A class below it in another folder would not live through mypyc.)"""
 
-    __slots__ = ("command", "count", "delay", "force", "ids", "mode", "reason")
+    __slots__ = ("command", "count", "delay", "force", "ids", "mode", "reason", "take_more")
 
-    def __init__(self, args: Arguments, command: str = "XNACK") -> None:
+    def __init__(
+        self, args: Arguments, command: str = "XNACK", take_more: TakeMore | None = None
+    ) -> None:
         self.command = command
+        self.take_more = take_more
         self.mode = args[3].upper()
         self.count: int | None = None
         self.delay: int | None = None
@@ -404,7 +411,7 @@ class NackOptions:
             raise CommandError(group_errors.NACK_MODE)
         at = 4
         while at < len(args):
-            at = self.take(args, at)
+            at = self._take(args, at)
 
     def wanted(self) -> list[int]:
         """The IDs to free; raises :class:`CommandError` if none were given."""
@@ -412,8 +419,7 @@ class NackOptions:
             raise CommandError(group_errors.NACK_NO_IDS)
         return self.ids
 
-    def take(self, args: Arguments, at: int) -> int:
-        """Reads the option at place ``at``; returns where the next one begins."""
+    def _take(self, args: Arguments, at: int) -> int:
         word = args[at].upper()
         more = len(args) - 1 - at
         if word == b"FORCE":
@@ -426,6 +432,8 @@ class NackOptions:
             return at + 2
         if word == b"IDS" and more and self.ids is None:
             return self._take_ids(args, at + 1)
+        if more and self.take_more is not None and self.take_more(self, args, at):
+            return at + 2
         raise CommandError(group_errors.unrecognized_option(self.command, args[at]))
 
     def _take_ids(self, args: Arguments, at: int) -> int:
