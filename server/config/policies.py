@@ -25,6 +25,9 @@ from storage.engine.entries import Condition, Field
 Settings = dict[bytes, bytes]
 """Policies by name, with their values as text."""
 
+LOOKED_AHEAD: Final = 10_000
+"""How many entries are kept back for their turn unless ``look-ahead`` says how many."""
+
 MOST_STEPS: Final = 100
 """How many delays ``backoff`` may have."""
 
@@ -340,6 +343,11 @@ ORDER_BY: Final = OfField(
     " is acknowledged (or dead), whichever consumers there are. Entries without the field are in no"
     " order.",
 )
+LOOK_AHEAD: Final = Number(
+    b"look-ahead",
+    "How many entries `order-by` keeps back for their turn, 10,000 where nothing is said: a read"
+    " looks no further than that.",
+)
 ONLY: Final = OfValue(
     b"only",
     "The group is given these entries alone; it passes over the others, which count as read.",
@@ -408,6 +416,7 @@ GROUP: Final = _table(
     MAX_PENDING,
     MAX_PENDING_CONSUMER,
     ORDER_BY,
+    LOOK_AHEAD,
     ONLY,
     DELAY_FIELD,
     PAUSED,
@@ -491,6 +500,7 @@ class GroupRules:
         self.max_pending_consumer = MAX_PENDING_CONSUMER.of(settings)
         self.rate = RATE_LIMIT.of(settings)
         self.order_by = ORDER_BY.of(settings)
+        self.look_ahead = LOOK_AHEAD.of(settings) or LOOKED_AHEAD
         self.only = ONLY.of(settings)
         self.delay_field = DELAY_FIELD.of(settings)
         self.paused = PAUSED.is_on(settings)

@@ -7,15 +7,19 @@ that is to be delivered again is pending for its owner, and its delivery time sa
 nothing is lost in a crash, and everything here is made anew from the list.
 
 **The index.** ``later`` is a heap of ranges of IDs with the time at which one of them may fall due,
-``ready`` a heap of IDs that may be delivered. Both only say where to look: what is due is decided
-by the pending entry itself when it is taken, so an entry that was acknowledged in between costs
-nothing but its place. Entries delivered together, or within a fraction of the shortest delay, share
-a range; those of it that are still pending when it falls due are filed one by one.
+``ready`` a heap of ranges that may be delivered. Both only say where to look: what is due is
+decided by the pending entry itself when it is taken, so an entry that was acknowledged in between
+costs nothing, and one that is named twice is taken once. Entries that are delivered together, or
+within a fraction of the shortest delay, or are kept back until the same time, share a range,
+however many they are. A range that falls due is looked through a portion at a time: what is due
+becomes ranges that are ready, and the rest is filed anew. Nothing here takes longer than a portion.
 
 **Lanes.** With ``order-by`` one at a time is delivered of the pending entries that have the same
 value. They form a lane, in ID order. Only the first of a lane may be delivered, while none of the
 lane is in flight, that is, has an owner. Nearly always a lane is one entry that is in flight, and
-is then no more than its ID.
+is then no more than its ID. Of those that nobody has only the first of each lane is in the index:
+when it leaves, the next is put there. Lanes are made from the entries themselves, which takes long
+if many are pending: it is done in portions, too, and until the last of them nothing is delivered.
 """
 
 from __future__ import annotations
@@ -29,18 +33,67 @@ from server.config.policies import GroupRules
 from server.delivery.retention import NEVER
 from server.runtime.token_bucket import TokenBucket
 from storage.engine import ids
+from storage.engine.effects import make
 from storage.engine.entries import Field
 from storage.engine.log import EntryLog
-from storage.engine.pending import PendingEntry, PendingList
+from storage.engine.pending import Columns, PendingEntry, PendingList
 
-_AT_ONCE: Final = 1000
-"""How many pending entries share a range when the index is made anew."""
+PORTION: Final = 1000
+"""How many pending entries are looked at in one go, so that nobody waits long where many are due,
+or the index is made."""
 
-_DUE_AT_ONCE: Final = 250
-"""How many entries fall due at a time, about, so that nobody waits long where many do."""
+BURIED_AT_ONCE: Final = 250
+"""The same where each of them may become a dead letter, which takes longer."""
 
 _SLACK: Final = 64
 """Deliveries share a range that are less than this part of the shortest delay apart."""
+
+_SHARED: Final = 64
+"""How many entries with different times share a range: they are looked at as often as that has one
+that is due."""
+
+_BUILT: Final = -1
+"""In place of the ID from which on lanes are still to be made."""
+
+ALL: Final = 0
+OWNED: Final = 1
+UNOWNED: Final = 2
+"""Which of the entries between its IDs a range is of."""
+
+
+class _Ranges:
+    """Puts entries into ranges, a heap of which is ``later``: each is the time at which the first
+    of it may fall due, its first and last ID, and of which entries it is."""
+
+    __slots__ = ("_later", "_length", "_range")
+
+    def __init__(self, later: list[list[int]]) -> None:
+        self._later = later
+        self._range: list[int] = []
+        self._length = 0
+
+    def add(self, entry_id: int, due: int, kind: int) -> None:
+        """Puts an entry in that may fall due then."""
+        last = self._range
+        if (
+            last
+            and last[3] == kind
+            and entry_id > last[2]
+            and (last[0] == due or self._length < _SHARED)
+        ):
+            last[0] = min(last[0], due)
+            last[2] = entry_id
+            self._length += 1
+        else:
+            self.close()
+            self._range = [due, entry_id, entry_id, kind]
+            self._length = 1
+
+    def close(self) -> None:
+        """Files the range with which it ends: what comes next begins another one."""
+        if self._range:
+            heapq.heappush(self._later, self._range)
+            self._range = []
 
 
 class Agenda:
@@ -57,27 +110,54 @@ class Agenda:
         """For how many entries there is room, with ``rate-limit``."""
         self.rate_due = NEVER
         """When there is room for the next that somebody waits for."""
+        self.cut_short = False
+        """Whether there may be more to take than was looked at."""
         self._later: list[list[int]] = []
-        self._ready: list[int] = []
+        self._ready: list[list[int]] = []
         self._open: list[int] | None = None
+        self._exhausted: list[PendingEntry] = []
+        self._to_build = _BUILT
+        self._portion = BURIED_AT_ONCE if rules.max_deliveries else PORTION
         self.lanes = _lanes_of(rules)
         """Which entries wait for others, with ``order-by``."""
 
     # --- making it ------------------------------------------------------------------------
 
     def refresh(self, pending: PendingList, log: EntryLog) -> None:
-        """Makes the index anew if it has to be."""
+        """Makes the index anew if it has to be, or begins with that."""
         if not self.stale:
             return
         self.stale = False
-        self._later, self._ready, self._open = [], [], None
+        self._later, self._ready, self._open, self._exhausted = [], [], None, []
+        self._to_build = _BUILT
         self.lanes = _lanes_of(self.rules)
-        start = ids.MIN
-        while (rows := pending.columns(start, ids.MAX, _AT_ONCE)).ids:
-            heapq.heappush(self._later, [0, rows.ids[0], rows.ids[-1]])
-            for at, entry_id in enumerate(rows.ids if self.lanes is not None else ()):
-                self.enter(entry_id, log.get(entry_id), rows.owners[at] is not None)
-            start = rows.ids[-1] + 1
+        if self.lanes is None:
+            if len(pending):
+                self._later.append([0, pending.first, pending.last, ALL])
+            return
+        self._to_build = ids.MIN
+        self.build(pending, log)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether the lanes are not all there yet: nothing is delivered before they are."""
+        return self._to_build != _BUILT
+
+    def build(self, pending: PendingList, log: EntryLog) -> int:
+        """Goes on making lanes, with the next portion of the pending entries; returns how many it
+        had."""
+        if not self.is_building:
+            return 0
+        rows = pending.columns(self._to_build, ids.MAX, PORTION)
+        if len(rows) < PORTION:
+            self._to_build = _BUILT
+        else:
+            self._to_build = rows.ids[-1] + 1
+        for at, payload in enumerate(log.get_many(rows.ids)):
+            self.enter(rows.ids[at], payload, rows.owners[at] is not None)
+        if rows.ids:
+            heapq.heappush(self._later, [0, rows.ids[0], rows.ids[-1], ALL])
+        return len(rows)
 
     # --- lanes ----------------------------------------------------------------------------
 
@@ -92,11 +172,26 @@ class Agenda:
     def leave(self, entry_ids: Sequence[int]) -> None:
         """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
         for first in self.lanes.leave(entry_ids) if self.lanes is not None else ():
-            heapq.heappush(self._ready, first)
+            self._make_ready(first, first, UNOWNED)
             self.freed = True
+
+    def land(self, entry_id: int) -> None:
+        """An entry is in flight no more, and pending still: the first of its lane may go on."""
+        if self.lanes is None:
+            return
+        self.lanes.land(entry_id)
+        first = self.lanes.next_instead(entry_id)
+        if first is not None:
+            self._make_ready(first, first, UNOWNED)
 
     def _is_next(self, entry_id: int) -> bool:
         return self.lanes is None or self.lanes.is_next(entry_id)
+
+    def look_ahead(self) -> int:
+        """Return how many more entries may be kept back for their turn."""
+        if self.lanes is None:
+            return NEVER
+        return max(self.rules.look_ahead - self.lanes.waiting, 0)
 
     # --- filing ---------------------------------------------------------------------------
 
@@ -105,12 +200,15 @@ class Agenda:
         if not self.rules.retries:
             return
         if counts[-1] == 1 and counts[0] == 1 and entry_ids[0] <= entry_ids[-1]:
-            self._file_run(time + self.rules.shortest_delay(1), entry_ids[0], entry_ids[-1])
+            due = time + self.rules.shortest_delay(1)
+            self._file_delivered_run(due, entry_ids[0], entry_ids[-1])
             return
+        ranges = _Ranges(self._later)
         for entry_id, count in zip(entry_ids, counts, strict=True):
-            self.file(entry_id, time + self.rules.delay(count, entry_id))
+            ranges.add(entry_id, time + self.rules.delay(count, entry_id), OWNED)
+        ranges.close()
 
-    def _file_run(self, due: int, first: int, last: int) -> None:
+    def _file_delivered_run(self, due: int, first: int, last: int) -> None:
         run = self._open
         if (
             run is not None
@@ -119,18 +217,40 @@ class Agenda:
         ):
             run[2] = last
             return
-        self._open = [due, first, last]
+        self._open = [due, first, last, OWNED]
         heapq.heappush(self._later, self._open)
+
+    def file_released(self, entry_ids: Sequence[int], until: Sequence[int]) -> None:
+        """Entries were given back, and may be delivered at these times, at once without any."""
+        times = until or (0,) * len(entry_ids)
+        if len(entry_ids) > _SHARED:
+            self.file_kept_back(entry_ids, times)
+            return
+        for at, entry_id in enumerate(entry_ids):  # There may be many of others between them.
+            self.file(entry_id, times[at])
+
+    def file_kept_back(self, entry_ids: Sequence[int], until: Sequence[int]) -> None:
+        """Entries are kept back until these times, or until it is their turn."""
+        ranges, lanes = _Ranges(self._later), self.lanes
+        for at, entry_id in enumerate(entry_ids):
+            if lanes is None or lanes.leads(entry_id):
+                ranges.add(entry_id, until[at], UNOWNED)
+            else:
+                ranges.close()
+        ranges.close()
 
     def file(self, entry_id: int, due: int) -> None:
         """The entry may be delivered at ``due``."""
-        heapq.heappush(self._later, [due, entry_id, entry_id])
+        heapq.heappush(self._later, [due, entry_id, entry_id, ALL])
 
     def put_back(self, entry_id: int) -> None:
         """An entry that was taken stays as it is for now."""
-        heapq.heappush(self._ready, entry_id)
+        self._make_ready(entry_id, entry_id, ALL)
 
-    # --- taking ---------------------------------------------------------------------------
+    def _make_ready(self, first: int, last: int, kind: int) -> None:
+        heapq.heappush(self._ready, [first, last, kind])
+
+    # --- falling due ----------------------------------------------------------------------
 
     def due_of(self, entry: PendingEntry) -> int:
         """When a pending entry may be delivered, :data:`NEVER` if it is left to its owner."""
@@ -145,75 +265,134 @@ class Agenda:
         or for those before it."""
         if entry.owner is not None:
             return False
-        return entry.time > now or not self._is_next(entry.id)
-
-    def has_due(self, pending: PendingList, now: int) -> bool:
-        """Whether there may be something to take."""
-        self._advance(pending, now)
-        return len(self._ready) > 0
-
-    def take(self, pending: PendingList, now: int, most: int) -> list[PendingEntry]:
-        """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
-        are not delivered then are to be put back."""
-        taken: list[PendingEntry] = []
-        seen: set[int] = set()
-        while len(taken) < most and (self._ready or self.has_due(pending, now)):
-            entry_id = heapq.heappop(self._ready)
-            entry = pending.get(entry_id)
-            if entry is None or entry_id in seen:
-                continue
-            due = self.due_of(entry)
-            if now < due < NEVER:
-                self.file(entry_id, due)
-            elif due <= now and (entry.owner is not None or self._is_next(entry_id)):
-                seen.add(entry_id)
-                taken.append(entry)
-            elif due <= now and self.lanes is not None:
-                # It may be that this entry was not there yet when another one was looked at.
-                first = self.lanes.next_instead(entry_id)
-                if first is not None:
-                    heapq.heappush(self._ready, first)
-        return taken
-
-    def _advance(self, pending: PendingList, now: int) -> None:
-        """Files what has fallen due since as ready."""
-        for entry_id in self.fall_due(pending, now):
-            heapq.heappush(self._ready, entry_id)
-
-    def fall_due(self, pending: PendingList, now: int) -> list[int]:
-        """The entries whose time has come since this was last asked for; they are not filed any
-        more until they are put back. If there are many, not all: ``next_due`` is in the past then.
-        """
-        later = self._later
-        due: list[int] = []
-        while later and later[0][0] <= now and len(due) < _DUE_AT_ONCE:
-            run = heapq.heappop(later)
-            if run is self._open:
-                self._open = None
-            due += self._open_run(pending, run, now)
-        return list(dict.fromkeys(due))
-
-    def _open_run(self, pending: PendingList, run: list[int], now: int) -> list[int]:
-        """The entries of a range that are due; the others are filed one by one."""
-        found: list[int] = []
-        rows = pending.columns(run[1], run[2], _DUE_AT_ONCE)
-        if len(rows) == _DUE_AT_ONCE:
-            heapq.heappush(self._later, [run[0], rows.ids[-1] + 1, run[2]])
-        delay = self.rules.delay
-        for at in range(len(rows)):
-            due = rows.times[at]
-            if rows.owners[at] is not None:
-                due = due + delay(rows.counts[at], rows.ids[at]) if self.rules.retries else NEVER
-            if due <= now:
-                found.append(rows.ids[at])
-            elif due < NEVER:
-                self.file(rows.ids[at], due)
-        return found
+        return entry.time > now or self.is_building or not self._is_next(entry.id)
 
     @property
     def next_due(self) -> int:
         """The time at which to look again, :data:`NEVER` if there is none."""
+        if self.is_building:
+            return 0
         return min(self._later[0][0], self.rate_due) if self._later else self.rate_due
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether there is something to take that has fallen due."""
+        return len(self._ready) > 0
+
+    def fall_due(self, pending: PendingList, now: int) -> int:
+        """Looks at the next portion of what may have fallen due: ``next_due`` is in the past while
+        there is more. Returns about how many entries it has looked at; those that were delivered
+        as often as may be are left for :meth:`take_exhausted`."""
+        looked_at = 0
+        while self._later and self._later[0][0] <= now and looked_at < self._portion:
+            looked_at += 1 + self._look_into(heapq.heappop(self._later), pending, now)
+        return looked_at
+
+    def _look_into(self, run: list[int], pending: PendingList, now: int) -> int:
+        """Sorts the first entries of a range into those that are due and those that are not yet;
+        returns how many."""
+        if run is self._open:
+            self._open = None
+        rows = pending.columns(run[1], run[2], self._portion)
+        if len(rows) == self._portion and rows.ids[-1] < run[2]:
+            heapq.heappush(self._later, [run[0], rows.ids[-1] + 1, run[2], run[3]])
+        ranges = _Ranges(self._later)
+        ready: list[int] = []
+        for at, entry_id in enumerate(rows.ids):
+            kind = UNOWNED if rows.owners[at] is None else OWNED
+            if run[3] != ALL and run[3] != kind:
+                continue
+            due = self._due_in(rows, at)
+            if due > now:
+                if due < NEVER and (kind == OWNED or self._leads(entry_id)):
+                    ranges.add(entry_id, due, kind)
+            elif self.rules.is_exhausted(rows.counts[at]):
+                self._exhausted.append(_entry_in(rows, at))
+            elif kind == OWNED or self._may_go(entry_id):
+                if ready and ready[2] == kind:
+                    ready[1] = entry_id
+                    continue
+                if ready:
+                    heapq.heappush(self._ready, ready)
+                ready = [entry_id, entry_id, kind]
+        if ready:
+            heapq.heappush(self._ready, ready)
+        ranges.close()
+        return len(rows)
+
+    def _due_in(self, rows: Columns, at: int) -> int:
+        if rows.owners[at] is None:
+            return rows.times[at]
+        if not self.rules.retries:
+            return NEVER
+        return rows.times[at] + self.rules.delay(rows.counts[at], rows.ids[at])
+
+    def _leads(self, entry_id: int) -> bool:
+        return self.lanes is None or self.lanes.leads(entry_id)
+
+    def _may_go(self, entry_id: int) -> bool:
+        """Whether it is the turn of an entry that nobody has. Where it is that of another one,
+        which was not there yet when that was looked at, this is made ready."""
+        if self.lanes is None or self.lanes.is_next(entry_id):
+            return True
+        first = self.lanes.next_instead(entry_id)
+        if first is not None:
+            self._make_ready(first, first, UNOWNED)
+        return False
+
+    # --- taking ---------------------------------------------------------------------------
+
+    def has_due(self, pending: PendingList, now: int) -> bool:
+        """Whether there may be something to take."""
+        if self.is_building or self._ready:
+            return True
+        if not self._later or self._later[0][0] > now:
+            return False
+        self.fall_due(pending, now)
+        return len(self._ready) > 0 or len(self._exhausted) > 0 or self.next_due <= now
+
+    def take(self, pending: PendingList, now: int, most: int) -> list[PendingEntry]:
+        """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
+        are not delivered then are to be put back. ``cut_short`` tells then whether there may be
+        more, as no more than a portion is looked at."""
+        self.cut_short = False
+        taken: dict[int, PendingEntry] = {}
+        looked_at = 0
+        while len(taken) < most and self.has_due(pending, now):
+            if looked_at >= self._portion or self.is_building or not self._ready:
+                self.cut_short = True
+                break
+            looked_at += 1 + self._take_of(pending, now, most - len(taken), taken)
+        return list(taken.values())
+
+    def _take_of(
+        self, pending: PendingList, now: int, most: int, taken: dict[int, PendingEntry]
+    ) -> int:
+        """Takes what is due of the first entries of a range; returns how many were looked at."""
+        first, last, kind = heapq.heappop(self._ready)
+        most = min(most, self._portion)
+        rows = pending.columns(first, last, most)
+        if len(rows) == most and rows.ids[-1] < last:
+            self._make_ready(rows.ids[-1] + 1, last, kind)
+        for at, entry_id in enumerate(rows.ids):
+            its = UNOWNED if rows.owners[at] is None else OWNED
+            # What is due at another time was filed when that was said.
+            if (kind != ALL and kind != its) or self._due_in(rows, at) > now:
+                continue
+            if self.rules.is_exhausted(rows.counts[at]):
+                self._exhausted.append(_entry_in(rows, at))
+            elif its == OWNED or self._may_go(entry_id):
+                taken[entry_id] = _entry_in(rows, at)
+        return len(rows)
+
+    def take_exhausted(self) -> list[PendingEntry]:
+        """Those that were delivered as often as may be, of what was looked at."""
+        exhausted, self._exhausted = self._exhausted, []
+        return exhausted
+
+
+def _entry_in(rows: Columns, at: int) -> PendingEntry:
+    return make(PendingEntry, (rows.ids[at], rows.owners[at], rows.times[at], rows.counts[at]))
 
 
 def _lanes_of(rules: GroupRules) -> Lanes | None:
@@ -269,6 +448,11 @@ class Lanes:
     def waiting(self) -> int:
         """How many entries stand behind another one of their lane."""
         return len(self._value_of) - len(self._lanes)
+
+    def leads(self, entry_id: int) -> bool:
+        """Whether no entry of its lane is before this one."""
+        lane = self._lane_of(entry_id)
+        return lane is None or isinstance(lane, int) or lane.ids[0] == entry_id
 
     def is_next(self, entry_id: int) -> bool:
         """Whether an entry that nobody has is the first of its lane, and nobody has another one."""

@@ -113,21 +113,14 @@ class DueWork:
         if agenda.rate_due <= now:
             agenda.rate_due = NEVER
             self._blocking.signal(ref.db.index, ref.key)
-        due = agenda.fall_due(pending, now)
-        if not due:
-            return done
-        entries = [entry for each in due if (entry := pending.get(each)) is not None]
-        exhausted = [
-            entry
-            for entry in entries
-            if agenda.rules.is_exhausted(entry.deliveries) and agenda.due_of(entry) <= now
-        ]
+        done += agenda.build(pending, ruled.stream.log)
+        done += agenda.fall_due(pending, now)
+        exhausted = agenda.take_exhausted()
         if exhausted:
             move_exhausted(ruled, exhausted)
-        for each in due:
-            agenda.put_back(each)
-        self._blocking.signal(ref.db.index, ref.key)
-        return done + len(due) + LETTER * len(exhausted)
+        if agenda.has_ready:
+            self._blocking.signal(ref.db.index, ref.key)
+        return done + LETTER * len(exhausted)
 
     def _parked(self, ref: GroupRef) -> set[bytes]:
         """The consumers that wait for the stream."""

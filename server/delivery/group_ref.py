@@ -84,8 +84,9 @@ class GroupRef:
     def remove_consumer(self, name: bytes) -> int:
         """Remove a consumer; returns how many pending entries went with it."""
         removed = self.group.remove_consumer(name)
-        self.db.emit(ConsumerDeleted(self.db.index, self.key, self.group.name, name))
-        return removed
+        db, group = self.db, self.group.name
+        db.emit(ConsumerDeleted(db.index, self.key, group, name, tuple(removed)))
+        return len(removed)
 
     def emit_seen(self, consumer: Consumer) -> None:
         """Tell when the consumer was last seen and active."""

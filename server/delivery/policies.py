@@ -449,18 +449,17 @@ class Policies:
         self._note_in(ruled, agenda.next_due)
 
     def _follow_released(self, ruled: RuledGroup, effect: e.Released) -> None:
-        agenda = ruled.agenda
-        for at, entry_id in enumerate(effect.ids):
-            if agenda.lanes is not None:
+        agenda, lanes = ruled.agenda, ruled.agenda.lanes
+        for entry_id in () if lanes is None else effect.ids:
+            if lanes is not None and entry_id not in lanes:
                 agenda.enter(entry_id, ruled.stream.log.get(entry_id), False)
-                agenda.lanes.land(entry_id)
-            agenda.file(entry_id, effect.times[at] if effect.times else 0)
+            agenda.land(entry_id)
+        agenda.file_released(effect.ids, effect.times)
         self._note_in(ruled, agenda.next_due)
 
     def _follow_kept_back(self, ruled: RuledGroup, effect: e.KeptBack) -> None:
         agenda = ruled.agenda
-        for at, entry_id in enumerate(effect.ids):
-            agenda.file(entry_id, effect.until[at])
+        agenda.file_kept_back(effect.ids, effect.until)
         self._note_in(ruled, agenda.next_due)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
@@ -493,9 +492,8 @@ class Policies:
             self._note_in(ruled, agenda.seen_due)
 
     def _follow_consumer_deleted(self, ruled: RuledGroup, effect: e.ConsumerDeleted) -> None:
-        """Has the index made anew: the effect does not say which entries went with the consumer."""
-        ruled.agenda.stale = True
-        self._note_in(ruled, ruled.now)
+        ruled.agenda.leave(effect.owned)
+        ruled.agenda.freed = False
         self._blocking.signal(effect.db, effect.key)
 
     def close(self) -> None:

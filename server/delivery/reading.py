@@ -20,10 +20,11 @@ from server.delivery.group_ref import CLAIMED, READ_AGAIN, TIMED_OUT, RuledGroup
 from storage.engine import ids
 from storage.engine.pending import MOST, Consumer, PendingEntry
 
-MOST_PASSED: Final = 50_000
-"""How many new entries one read looks at, so that none takes long."""
+PASSED_AT_ONCE: Final = 1000
+"""How many new entries one attempt to read looks at, so that nobody waits long meanwhile."""
 
 _PORTION: Final = 500
+"""How many entries are looked up together."""
 
 _MOST_EXHAUSTED: Final = 500
 """At how many dead letters a read stops to look for an entry that is due."""
@@ -55,8 +56,11 @@ Redeliveries = list[tuple[bytes, PendingEntry]]
 # --- what is due again -----------------------------------------------------------------------
 
 
-def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> Redeliveries:
-    """Delivers up to ``most`` pending entries that are due to somebody, or were kept back."""
+def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliveries, bool]:
+    """Delivers up to ``most`` pending entries that are due to somebody, or were kept back.
+
+    Returns them, and whether there may be more that were not looked at."""
+    ruled.agenda.cut_short = False
     given: Redeliveries = []
     while len(given) < most:
         before = len(given)
@@ -74,45 +78,58 @@ def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> Redeliveries:
         if first:
             ruled.group.acknowledge(first)
             acknowledge(ruled, first)
-    return given
+    return given, ruled.agenda.cut_short
 
 
 def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> list[int]:
     """Delivers what is due, as far as it fits; returns what the stream does not have any more."""
-    group, now = ruled.group, ruled.now
+    group, consumer = ruled.group, reader.consumer
+    taken = _take(ruled, min(most - len(given), _PORTION))
+    taken.sort(key=_entry_id)
+    payloads = ruled.stream.log.get_many([entry.id for entry in taken])
+    room = ruled.room_for(consumer)
     missing: list[int] = []
-    kept: list[int] = []
-    for entry in _take(ruled, most - len(given)):
-        payload = ruled.stream.log.get(entry.id)
-        room = entry.owner is not None or ruled.room_for(reader.consumer) > 0
+    to_give: list[int] = []
+    kept = False
+    for at, entry in enumerate(taken):
+        payload = payloads[at]
         if payload is None:
             missing.append(entry.id)
-        elif not kept and room and (reader.fits is None or reader.fits(payload)):
-            group.pending.set(entry.id, reader.consumer, now, _count_after(entry))
+        elif (
+            not kept
+            and (entry.owner is not None or room > 0)
+            and (reader.fits is None or reader.fits(payload))
+        ):
+            room -= entry.owner is not consumer
+            to_give.append(entry.id)
             given.append((payload, entry))
         else:
-            kept.append(entry.id)
-    for entry_id in kept:
-        ruled.agenda.put_back(entry_id)
+            kept = True
+            ruled.agenda.put_back(entry.id)
+    if kept:  # What is behind them has to wait as well.
+        ruled.agenda.cut_short = False
+    if to_give:
+        group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
     return missing
+
+
+def _entry_id(entry: PendingEntry) -> int:
+    return entry.id
 
 
 def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:
     """The next entries that are due, without those that were delivered too often: these become dead
     letters. If they are many, the others do so at their time, which has come as well."""
     agenda, pending = ruled.agenda, ruled.group.pending
-    taken: list[PendingEntry] = []
-    exhausted: list[PendingEntry] = []
-    while len(taken) < most and len(exhausted) < _MOST_EXHAUSTED:
-        found = agenda.take(pending, ruled.now, most - len(taken))
-        if not found:
-            break
-        for entry in found:
-            late = agenda.rules.is_exhausted(entry.deliveries)
-            (exhausted if late else taken).append(entry)
-    if exhausted:
-        move_exhausted(ruled, exhausted)
-    return taken
+    buried = 0
+    while True:
+        taken = agenda.take(pending, ruled.now, most)
+        exhausted = agenda.take_exhausted()
+        if exhausted:
+            move_exhausted(ruled, exhausted)
+        buried += len(exhausted)
+        if taken or not exhausted or buried >= _MOST_EXHAUSTED:
+            return taken
 
 
 def move_exhausted(
@@ -193,53 +210,21 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list
     """Delivers up to ``most`` new entries, of those that are for the group and whose time it is.
 
     Returns them, and whether there may be more behind them that were not looked at."""
-    stream, group = ruled.stream, ruled.group
+    group, log = ruled.group, ruled.stream.log
     found = _Sorted()
+    wanted = min(_PORTION, most)
     complete = False
-    while len(found.passed) < MOST_PASSED and len(found.given) < most and not complete:
+    while not complete and len(found.passed) < PASSED_AT_ONCE and len(found.given) < most:
         start = (found.passed[-1] if found.passed else group.last_id) + 1
-        wanted = min(_PORTION, max(most - len(found.given), 1))
-        portion = stream.log.range_with_ids(start, ids.MAX, wanted)
+        portion = log.range_with_ids(start, ids.MAX, wanted)
         complete = len(portion[0]) < wanted
-        if _is_simple(ruled, reader, portion[0]):
-            _sort_all(ruled, portion, found)
-        elif not _sort(ruled, reader, most, portion, found):
+        wanted = _PORTION
+        if not _sort(ruled, reader, most, portion, found):
             complete = True
     if not found.passed:
         return [], False
     _hand_out(ruled, reader, found)
     return found.given, not complete and len(found.given) < most
-
-
-def _is_simple(ruled: RuledGroup, reader: Reader, entry_ids: list[int]) -> bool:
-    """Whether all entries of a portion are new to the group, and the reader can take each."""
-    if reader.fits is not None or not entry_ids:
-        return False
-    return ruled.group.pending.ends_below(entry_ids[0])
-
-
-def _sort_all(ruled: RuledGroup, portion: tuple[list[int], list[bytes]], found: _Sorted) -> None:
-    """Decides about all entries of a portion, in half of the time."""
-    only, delays, now = ruled.agenda.rules.only, ruled.agenda.rules.delay_field, ruled.now
-    lanes, until = ruled.agenda.lanes, 0
-    numbers, payloads = portion
-    found.passed += numbers
-    entry_ids, given = found.entry_ids, found.given
-    # Not zip(), which makes a pair for every entry in compiled code, too.
-    for at, payload in enumerate(payloads):
-        entry_id = numbers[at]
-        if only is not None and not only.holds(payload):
-            continue
-        if delays is not None:
-            until = delays.time_in(payload)
-            found.bad_delays += until < 0
-        in_flight = until <= now
-        if (lanes is not None and not lanes.enter(entry_id, payload, in_flight)) or not in_flight:
-            found.held.append(entry_id)
-            found.until.append(0 if in_flight else until)
-            continue
-        entry_ids.append(entry_id)
-        given.append(payload)
 
 
 def _sort(
@@ -249,34 +234,43 @@ def _sort(
     portion: tuple[list[int], list[bytes]],
     found: _Sorted,
 ) -> bool:
-    """Decides about each entry of a portion; false if the reader can take no more."""
+    """Decides about each entry of a portion, up to where the reader has what it wants; false if
+    nothing behind that is to be looked at now."""
     rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
-    behind = pending.last
-    only, delays, fits = rules.only, rules.delay_field, reader.fits
-    now, until = ruled.now, 0
-    for entry_id, payload in zip(*portion, strict=True):
+    only, delays, fits, now = rules.only, rules.delay_field, reader.fits, ruled.now
+    numbers, payloads = portion
+    behind, ahead = pending.last, ruled.agenda.look_ahead()
+    entry_ids, given = found.entry_ids, found.given
+    until, looked_at = 0, len(payloads)
+    # Not zip(), which makes a pair for every entry in compiled code, too.
+    for at, payload in enumerate(payloads):
+        entry_id = numbers[at]
         if only is not None and not only.holds(payload):
-            found.passed.append(entry_id)
             continue
         if delays is not None:
             until = delays.time_in(payload)
-        if len(found.given) >= most or (fits is not None and until <= now and not fits(payload)):
-            return False
+        in_flight = until <= now
+        if (
+            len(given) >= most
+            or ahead <= 0
+            or (fits is not None and in_flight and not fits(payload))
+        ):
+            looked_at = at
+            break
         if entry_id <= behind and entry_id in pending:
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
-            found.passed.append(entry_id)
             continue
         found.bad_delays += until < 0
-        in_flight = until <= now
-        first = lanes is None or lanes.enter(entry_id, payload, in_flight)
-        found.passed.append(entry_id)
-        if first and in_flight:
-            found.entry_ids.append(entry_id)
-            found.given.append(payload)
-        else:
-            found.held.append(entry_id)
-            found.until.append(0 if in_flight else until)
-    return True
+        if lanes is not None and not lanes.enter(entry_id, payload, in_flight):
+            ahead -= 1
+        elif in_flight:
+            entry_ids.append(entry_id)
+            given.append(payload)
+            continue
+        found.held.append(entry_id)
+        found.until.append(0 if in_flight else until)
+    found.passed += numbers[:looked_at]
+    return looked_at == len(payloads)
 
 
 def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:

@@ -292,12 +292,13 @@ class ConsumerCreated(NamedTuple):
 
 
 class ConsumerDeleted(NamedTuple):
-    """A consumer is gone with the pending entries it owned."""
+    """A consumer is gone with the pending entries that it ``owned``."""
 
     db: int
     key: bytes
     group: bytes
     consumer: bytes
+    owned: tuple[int, ...] = ()
 
 
 class ConsumerSeen:

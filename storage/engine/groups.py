@@ -115,8 +115,8 @@ class Group:
         consumer = self.consumers[name] = Consumer(name, now)
         return consumer
 
-    def remove_consumer(self, name: bytes) -> int:
-        """Removes a consumer; returns how many pending entries went with it."""
+    def remove_consumer(self, name: bytes) -> list[int]:
+        """Removes a consumer; returns the pending entries that went with it."""
         return self.pending.remove_owner(self.consumers.pop(name))
 
     def deliver(self, entry_ids: list[int], consumer: Consumer, now: int) -> None:

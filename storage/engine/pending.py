@@ -392,13 +392,13 @@ class PendingList(Segments):
         """Return what counts an entry without an owner that was delivered so often."""
         return self.backing_off if deliveries else self.delayed
 
-    def remove_owner(self, owner: Consumer) -> int:
-        """Remove everything that the consumer owns; returns how much that was."""
+    def remove_owner(self, owner: Consumer) -> list[int]:
+        """Remove everything that the consumer owns; returns it."""
         owned = self.owned_ids(owner, 0, owner.owned)
         self.remove_all(owned)
         for base in owner.bases[:]:
             leave(self.with_base(base), owner)
-        return len(owned)
+        return owned
 
     def release_owned(self, owner: Consumer, most: int) -> tuple[list[int], list[int]]:
         """Take up to ``most`` entries from a consumer, as if it had not been given them that time:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from server.delivery import agenda, reading
 from tests.conformance.reference import RealServer
 from tests.property.policy_histories import (
     CONSUMERS,
@@ -38,6 +39,8 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "rate-limit with retries": ("rate-limit", "2/100", "ack-wait", 150, *DEAD_LETTERS),
     "order-by": ("order-by", "value"),
     "order-by with retries": ("order-by", "value", "ack-wait", 150, *DEAD_LETTERS),
+    "order-by, looking ahead for one": ("order-by", "value", "look-ahead", 1, "backoff", "50,150"),
+    "order-by with delays": ("order-by", "value", "delay-field", "at", "look-ahead", 2),
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
     "paused": ("paused", "no", "ack-wait", 150),
@@ -71,6 +74,23 @@ def test_policies_of_a_group_hold_in_any_history(name: str) -> None:
         drain(history)
 
     play()
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_they_hold_where_very_little_is_done_in_one_go(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads pass over two entries in a step, two fall due or become dead letters in one go, and
+    lanes are made of two pending entries at a time; compiled code does as much as ever."""
+    for module, constant in (
+        (reading, "PASSED_AT_ONCE"),
+        (reading, "_PORTION"),
+        (agenda, "PORTION"),
+        (agenda, "BURIED_AT_ONCE"),
+        (agenda, "_SHARED"),
+    ):
+        monkeypatch.setattr(module, constant, 2)
+    test_policies_of_a_group_hold_in_any_history(name)
 
 
 @pytest.mark.parametrize("name", STREAMS)

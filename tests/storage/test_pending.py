@@ -152,7 +152,7 @@ class Model(RuleBasedStateMachine):
     def let_go(self, person: int) -> None:
         owner = self.people[person]
         gone = [entry.id for entry in self._entries() if entry.owner is owner]
-        assert self.list.remove_owner(owner) == len(gone)
+        assert self.list.remove_owner(owner) == gone
         for entry_id in gone:
             del self.model[entry_id]
         assert owner.bases == []

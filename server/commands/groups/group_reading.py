@@ -28,11 +28,12 @@ again meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import bulk, encode
+from protocol.encoder import bulk, encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Reply
 from server.commands.declare import command
@@ -62,7 +63,7 @@ from server.delivery.reading import (
     deliver_selected,
     readable_again,
 )
-from server.road.outcomes import Steps, Wait
+from server.road.outcomes import Steps, Wait, Work
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.services import Services
@@ -70,6 +71,7 @@ from storage.engine import ids
 from storage.engine.effects import Redelivered
 from storage.engine.groups import Claim, claim_idle
 from storage.engine.pending import Consumer, PendingEntry, earliest_time
+from storage.errors import WrongType
 
 NEW: Final = ids.MAX
 """In place of an ID: entries never delivered (``>``). The highest ID reads the same."""
@@ -133,9 +135,15 @@ class _GroupRead:
     """An XREADGROUP that may run several times until it finds something."""
 
     def __init__(
-        self, policies: Policies, session: Session, options: ReadOptions, group: bytes
+        self,
+        policies: Policies,
+        may_go_on: Callable[[], bool],
+        session: Session,
+        options: ReadOptions,
+        group: bytes,
     ) -> None:
         self._policies = policies
+        self._may_go_on = may_go_on
         self._incomplete = False
         """Whether there may be more to find than one attempt has looked at."""
         self._session = session
@@ -168,13 +176,9 @@ class _GroupRead:
     def _run(self, found: list[GroupRef]) -> Reply | Wait | Steps:
         """Reads what there is, or says what to wait for."""
         options = self._options
-        budget = Budget(options)
-        served: Served = []
-        self._incomplete = False
-        for ref, start in zip(found, self._starts, strict=True):
-            entries = self._serve(ref, start, budget)
-            if entries is not None:
-                served.append((ref.key, entries))
+        served = self._attempt(found)
+        if not served and self._incomplete and options.block is None:
+            return Steps(self._look_further())
         if served or options.block is None or any(start != NEW for start in self._starts):
             return by_stream(served, self._session.resp3)
         for ref in found:
@@ -192,6 +196,36 @@ class _GroupRead:
             reader_of=self._group,
             consumer=options.consumer,
         )
+
+    def _attempt(self, found: list[GroupRef]) -> Served:
+        """Reads what is found without looking at very much; returns it by stream."""
+        budget = Budget(self._options)
+        served: Served = []
+        self._incomplete = False
+        for ref, start in zip(found, self._starts, strict=True):
+            entries = self._serve(ref, start, budget)
+            if entries is not None:
+                served.append((ref.key, entries))
+        return served
+
+    def _look_further(self) -> Work:
+        """Attempts to read until something is found, or there is no more to look at, or nothing may
+        be written any more: what was kept back until then is for other reads."""
+        served: Served = []
+        while not served and self._incomplete:
+            yield
+            if not self._may_go_on():
+                break
+            try:
+                served = self._attempt([self._find(key) for key in self._options.keys])
+            except CommandError as error:
+                return [error_line(error.text)]
+            except WrongType:
+                return [error_line(errors.WRONG_TYPE)]
+        reply = by_stream(served, self._session.resp3)
+        if isinstance(reply, Steps):
+            return (yield from reply.work)
+        return [encode(reply, self._session.resp3)]
 
     # --- waiting --------------------------------------------------------------------------
 
@@ -222,10 +256,10 @@ class _GroupRead:
                 ruled.emit_seen(consumer)
 
     def _next_attempt(self, found: list[GroupRef]) -> int | None:
-        """When the first pending entry will have been idle long enough to be claimed; at once where
-        there is more to look at."""
+        """When the first pending entry will have been idle long enough to be claimed; soon where
+        there is more to look at, with others answered before."""
         if self._incomplete:
-            return self._session.db.keyspace.now_ms
+            return self._session.db.keyspace.now_ms + 1
         if self._options.claim is None:
             return None
         pending = [ref.group.pending for ref in found]
@@ -262,15 +296,20 @@ class _GroupRead:
         options = self._options
         fits = None if budget.unlimited else budget.fits
         reader = Reader(consumer, options.noack, fits)
+        ruled.agenda.build(ruled.group.pending, ruled.stream.log)
         most = min(options.count - len(entries), budget.entries, ruled.allowed)
-        due = deliver_due(ruled, reader, most)
+        due, more = deliver_due(ruled, reader, most)
         entries += [self._shown(payload, before) for payload, before in due]
+        if more:
+            self._incomplete = True
+            return 0, iter(())
         most = min(options.count - len(entries), ruled.room_for(consumer))
         if most <= 0:
             return 0, iter(())
         if not ruled.agenda.rules.selects:
             return self._new(ruled, consumer, budget, most)
-        payloads, self._incomplete = deliver_selected(ruled, reader, most)
+        payloads, more = deliver_selected(ruled, reader, most)
+        self._incomplete = self._incomplete or more
         entries += payloads if options.claim is None else _as_new(payloads)
         return 0, iter(())
 
@@ -382,4 +421,5 @@ def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | W
         ref = _group_to_read(policies, session, options.keys[0], name)
         if (reply := _read_usual(session, options, ref)) is not None:
             return reply
-    return _GroupRead(policies, session, options, name).start(ref)
+    may_go_on = server.due_work.may_act
+    return _GroupRead(policies, may_go_on, session, options, name).start(ref)

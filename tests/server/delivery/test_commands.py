@@ -202,8 +202,8 @@ def test_a_restored_stream_has_none() -> None:
 
 ALL_NAMES = (
     "ack-wait, auto-group, backoff, consumer-ttl, dead-letter, dead-letter-maxlen, delay-field,"
-    " delete, delete-grace, max-deliveries, max-pending, max-pending-consumer, only, order-by,"
-    " paused, rate-limit, reasons, retention, retention-bytes, retention-unread"
+    " delete, delete-grace, look-ahead, max-deliveries, max-pending, max-pending-consumer, only,"
+    " order-by, paused, rate-limit, reasons, retention, retention-bytes, retention-unread"
 )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
+from server.road.stepped import TURN_NS
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, numbers_in
 from tests.support.direct import START_MS, parsed
 
@@ -411,11 +413,20 @@ def test_many_that_fall_due_together_become_dead_letters_in_portions() -> None:
     assert [each["n"] for each in kitchen.letters()] == [str(n) for n in range(1, MANY + 1)]
 
 
-def test_a_read_that_meets_many_of_them_leaves_most_to_their_time() -> None:
+def test_a_read_that_meets_many_of_them_buries_a_portion_in_each_of_its_turns() -> None:
     kitchen = many_fall_due()
     kitchen.direct.now_ms += 1000
-    assert kitchen.read("bob", "COUNT", 1) == []
-    assert 0 < kitchen.ask("XLEN", DEAD) <= 500
+    stepped = kitchen.direct.server.services.stepped
+    clock = count(0, TURN_NS)
+    stepped.nanoseconds = lambda: next(clock)
+    client = kitchen.direct.client()
+    words = ("XREADGROUP", "GROUP", GROUP, "bob", "COUNT", 1, "STREAMS", KEY, ">")
+    assert client.send(*words) is None
+    while client.parked:
+        before = kitchen.ask("XLEN", DEAD)
+        stepped.turn()
+        assert kitchen.ask("XLEN", DEAD) - before <= 500
+    assert client.reply_when_woken == b"*-1\r\n"
     kitchen.add(MANY + 1)
     assert kitchen.read("bob", "COUNT", 1) == [MANY + 1]
     while kitchen.ask("XLEN", DEAD) < MANY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from server.delivery.reading import MOST_PASSED
 from tests.server.delivery.support import GROUP, KEY, Kitchen, woken_with
 from tests.support.direct import START_MS
 
@@ -198,21 +197,6 @@ def test_noack_leaves_nothing_pending() -> None:
     kitchen.add(2, "kind", "coffee")
     assert kitchen.read("ann", "NOACK") == [1]
     assert kitchen.pending() == []
-
-
-def test_a_long_way_through_other_entries_takes_several_attempts() -> None:
-    kitchen = Kitchen("only", "kind=tea")
-    others = MOST_PASSED + 1000
-    for number in range(1, others + 1):
-        kitchen.client.send("XADD", KEY, f"{number}-1", "kind", "coffee")
-    kitchen.add(others + 1, "kind", "tea")
-    assert kitchen.read("bob") == []
-    assert kitchen.read("bob", "COUNT", 1) == [others + 1]
-    kitchen.ack(others + 1)
-    kitchen.ask("XGROUP", "SETID", KEY, GROUP, 0)
-    waiting = kitchen.wait()
-    kitchen.direct.advance(1)
-    assert woken_with(waiting) == [others + 1]
 
 
 # --- delay-field -----------------------------------------------------------------------------
