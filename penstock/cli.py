@@ -16,12 +16,13 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
 
 from penstock import output
 from server.app import Server
-from server.config.file import ConfigError, apply, check, read_file, read_text
+from server.config.file import ConfigError, apply, check, close_to, read_file, read_text
 from server.config.registry import SETTINGS, BadSetting, Config
 from server.net.listener import ListenError
 from server.persistence.loader import Loader, Replay
@@ -42,33 +43,17 @@ version of Redis behind ``v=``."""
 BARE: Final = {"save": [""]}
 """What options mean that are given without a value, as far as they may be."""
 
-TOOLS: Final = ("check-aof", "debug", "import", "export", "pipeline")
+LOOKING: Final = ("top", "groups", "tail", "dead", "doctor")
+"""The tools that ask a server, Penstock or another."""
+
+TOOLS: Final = (*LOOKING, "check-aof", "import", "export", "pipeline", "debug", "completion")
 """The tools of the command, by the first argument."""
+
+SHORT: Final = {"-p": "--port"}
+"""Options of one letter, as other servers and clients have them."""
 
 PASSWORD_VARIABLES: Final = ("PENSTOCK_PASSWORD", "PENSTOCK_PASSWORD_FILE")
 """What the environment may have the password of the default user in."""
-
-USAGE: Final = """\
-Usage: penstock [FILE.conf] [--NAME VALUE ...] [-]
-       penstock -              (reads the configuration from standard input)
-       penstock -v | --version
-       penstock -h | --help
-       penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
-       penstock import URL [--to URL] ...      (--help says more)
-       penstock export URL [--from URL] ...
-       penstock debug [--url URL] fault | clock | snapshot | trace | wait ...   (for tests)
-       penstock pipeline new | run | validate | status ...   (--help says more)
-
-Every setting of a configuration file is an option, too; options win over files.
-
-Examples:
-       penstock --port 7000
-       penstock /etc/penstock.conf --loglevel verbose
-       echo 'port 7000' | penstock -
-
-Settings and their defaults (others of Redis 8.0 are taken without effect, or refused with what to
-do instead):
-"""
 
 
 def main() -> int:
@@ -80,6 +65,8 @@ def main() -> int:
         print(VERSION + build_line())
         return output.status(0)
     if args[:1] in (["-h"], ["--help"]):
+        from penstock.help import usage
+
         print(usage())
         return output.status(0)
     try:
@@ -99,6 +86,12 @@ def run_tool(name: str, args: Sequence[str]) -> int:
 
         return check_aof(args, new_replay)
     gc.enable()
+    if name in LOOKING:
+        return run_looking(name, args)
+    if name == "completion":
+        from penstock.completion import main as completion
+
+        return completion(args, TOOLS)
     if name == "debug":
         from penstock.debug import main as debug
 
@@ -127,6 +120,20 @@ def run_pipeline(args: Sequence[str]) -> int:
     return pipeline(args)
 
 
+def run_looking(name: str, args: Sequence[str]) -> int:
+    """Runs a tool that asks a server; an environment that `make run` has begun with may lack
+    packages."""
+    try:
+        tool = import_module(f"penstock.operate.{name}")
+    except ModuleNotFoundError:
+        from penstock.extras import packages_missing
+
+        print(packages_missing(f"penstock {name}", "redis", "rich"), file=sys.stderr)
+        return 1
+    status: int = tool.main(args)
+    return status
+
+
 def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int:
     """Runs an import or export; an environment that `make run` has begun with may lack packages."""
     try:
@@ -138,15 +145,6 @@ def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int
 
         print(packages_missing(f"penstock {name}", "redis", "rich"), file=sys.stderr)
         return 1
-
-
-def usage() -> str:
-    """Return what ``--help`` prints."""
-    config = Config()
-    names = [name for name, each in SETTINGS.items() if not each.unused and not each.unsupported]
-    width = max(map(len, names))
-    lines = (f"  --{name:{width}}  {config.get_text(name)}" for name in names)
-    return USAGE + "\n".join(line.rstrip() for line in lines)
 
 
 # --- configuration ---------------------------------------------------------------------------
@@ -163,6 +161,7 @@ def configure(
     config = Config()
     rest = list(args)
     if rest and not rest[0].startswith("-"):
+        _refuse_unknown_tool(rest[0])
         config.file = os.path.abspath(rest[0])
         read_file(config, rest.pop(0))
     if "-" in (rest[:1] + rest[-1:]):
@@ -176,6 +175,12 @@ def configure(
         config.set_text("requirepass", password)
     _enter(config.dir)
     return config
+
+
+def _refuse_unknown_tool(word: str) -> None:
+    """Raises :class:`ConfigError` for what is no file, but nearly the name of a tool."""
+    if not os.path.exists(word) and (near := close_to(word, TOOLS)):
+        raise ConfigError(f"{word}: no such tool, and no such file; did you mean '{near}'?")
 
 
 def password_of(environment: Mapping[str, str]) -> str:
@@ -203,6 +208,7 @@ def options(args: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     :class:`ConfigError`."""
     name, values = "", list[str]()
     for arg in args:
+        arg = SHORT.get(arg, arg)
         if arg.startswith("--") and len(arg) > 2:
             if name:
                 yield name, values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from protocol.errors import shown
@@ -88,7 +88,9 @@ def apply(
         return
     setting = SETTINGS.get(name.lower())
     if setting is None:
-        raise ConfigError(f"{where}: {name}: unknown setting")
+        near = close_to(name.lower(), SETTINGS)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise ConfigError(f"{where}: {name}: unknown setting{hint}")
     if not values or (len(values) > 1 and not setting.many):
         raise ConfigError(f"{where}: {name}: wrong number of arguments")
     try:
@@ -97,6 +99,13 @@ def apply(
     except BadSetting as error:
         raise ConfigError(f"{where}: {name}: {error.reason}") from error
     config.given[setting.name] = where
+
+
+def close_to(word: str, words: Iterable[str]) -> str:
+    """Return the one of the words that is nearly this one; empty if none is."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(words), 1)), "")
 
 
 def check(config: Config) -> None:

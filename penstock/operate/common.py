@@ -1,0 +1,117 @@
+"""What the tools share: which server they ask, and how values and times are shown."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from penstock.client import ClientError, CommandRefused, Connection, parse
+from penstock.terminal import Parser
+
+URL_VARIABLE: Final = "PENSTOCK_URL"
+DEFAULT_URL: Final = "redis://127.0.0.1:6379"
+
+_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+DEAD_STREAM: Final = b"dead-letter-stream"
+"""The first field of a dead letter."""
+
+
+def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """A parser of the arguments of a tool, with the option that says which server it asks."""
+    found = Parser(
+        prog=f"penstock {name}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_url(found)
+    return found
+
+
+def add_url(known: argparse.ArgumentParser) -> None:
+    """Adds the option that says which server is asked."""
+    known.add_argument(
+        "--url",
+        default=os.environ.get(URL_VARIABLE) or DEFAULT_URL,
+        help=f"the server; without it the variable {URL_VARIABLE}, or {DEFAULT_URL}",
+    )
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """A connection to the server of a URL; raises :class:`ClientError`."""
+    address = parse(url)
+    with Connection("server", address, address.db or 0) as server:
+        yield server
+
+
+def asks(server: Connection, *command: bytes | str | int) -> Any:
+    """The reply to a command, ``None`` where the server refuses it: not every server, and not every
+    user, has each."""
+    try:
+        return server.call(*command)
+    except CommandRefused:
+        return None
+
+
+def is_penstock(server: Connection) -> bool:
+    """Whether the server has the commands that only Penstock has."""
+    found = asks(server, "COMMAND", "INFO", "PENSTOCK")
+    return bool(found and found[0])
+
+
+def streams(server: Connection, pattern: str = "*") -> list[bytes]:
+    """The keys of streams that fit a glob pattern, in order."""
+    found, cursor = set[bytes](), b"0"
+    while True:
+        cursor, keys = server.call(
+            "SCAN", cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "stream"
+        )
+        found.update(keys)
+        if cursor == b"0":
+            return sorted(found)
+
+
+def text(value: bytes) -> str:
+    """A name or a value as it is shown: text as it is, what is none in the form ``b'...'``."""
+    try:
+        decoded = value.decode()
+    except UnicodeDecodeError:
+        return repr(value)
+    return decoded if decoded.isprintable() else json.dumps(decoded, ensure_ascii=False)
+
+
+def duration(ms: int) -> str:
+    """A time as one reads it: ``40 ms``, ``2.5 s``, ``5 h``."""
+    for unit, name in _UNITS:
+        if ms >= unit:
+            return f"{ms / unit:.3g} {name}"
+    return f"{ms} ms"
+
+
+def paired(fields: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+    """The fields of an entry, each with its value."""
+    return list(zip(fields[::2], fields[1::2], strict=True))
+
+
+def as_json(entry_id: bytes, fields: Sequence[bytes]) -> str:
+    """An entry as a line of JSON: its ID, and its fields in their order."""
+    pairs = [[text(name), text(value)] for name, value in paired(fields)]
+    return json.dumps({"id": entry_id.decode(), "fields": pairs}, ensure_ascii=False)
+
+
+def run(name: str, tool: Callable[[], int]) -> int:
+    """Runs a tool; returns its exit status, 1 with a line where a server fails, 130 at Ctrl-C."""
+    try:
+        return tool()
+    except ClientError as error:
+        print(f"penstock {name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,84 @@
+"""``penstock tail``: the entries of a stream as they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from penstock.client import Connection
+from penstock.operate.common import as_json, connected, paired, parser, run, text
+
+BLOCK_MS: Final = 1000
+"""How long one read waits, so that Ctrl-C ends it soon."""
+
+MOST: Final = 1000
+"""How many entries one read takes."""
+
+
+def entries(server: Connection, stream: str, after: str) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Yields entries above an ID, or ``$`` for those that come from now on, for ever."""
+    if after == "$":
+        newest = server.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
+        after = newest[0][0].decode() if newest else "0-0"
+    while True:
+        reply: Any = server.call(
+            "XREAD", "COUNT", MOST, "BLOCK", BLOCK_MS, "STREAMS", stream, after
+        )
+        for entry_id, fields in reply[0][1] if reply else ():
+            yield entry_id, fields
+            after = entry_id.decode()
+
+
+def fits(fields: Sequence[bytes], wanted: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether an entry has every one of these fields with its value."""
+    pairs = paired(fields)
+    return all(each in pairs for each in wanted)
+
+
+def line(entry_id: bytes, fields: Sequence[bytes]) -> str:
+    """An entry in a line: its ID, then its fields."""
+    shown = "  ".join(f"{text(name)}={text(value)}" for name, value in paired(fields))
+    return f"{entry_id.decode()}  {shown}"
+
+
+def main(args: Sequence[str]) -> int:
+    """Runs the tool with the arguments behind its name; returns the exit status."""
+    known = parser("tail", "The entries of a stream as they are added, until Ctrl-C.")
+    known.add_argument("stream")
+    known.add_argument(
+        "--from",
+        dest="after",
+        default="$",
+        metavar="ID",
+        help="begins behind this ID; 0 is the first entry, and $ what comes from now on ($)",
+    )
+    known.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="only entries with this field; may be given several times",
+    )
+    known.add_argument("--json", action="store_true", help="a line of JSON for each entry")
+    known.add_argument("--count", type=int, default=0, metavar="N", help="ends after N entries")
+    options = known.parse_args(args)
+    wanted = []
+    for word in options.filter:
+        name, equals, value = word.partition("=")
+        if not equals:
+            known.error(f"--filter is FIELD=VALUE, and not {word}")
+        wanted.append((name.encode(), value.encode()))
+    return run("tail", lambda: _tail(options, wanted))
+
+
+def _tail(options: Any, wanted: Sequence[tuple[bytes, bytes]]) -> int:
+    left = options.count
+    with connected(options.url) as server:
+        for entry_id, fields in entries(server, options.stream, options.after):
+            if not fits(fields, wanted):
+                continue
+            print((as_json if options.json else line)(entry_id, fields), flush=True)
+            left -= 1
+            if not left:
+                return 0
+    return 0

@@ -1,0 +1,126 @@
+"""``penstock groups`` and ``penstock top``: how groups are, on any server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.client import Connection, parse
+from penstock.operate import top
+from penstock.operate.groups import Group
+from tests.penstock.operate.conftest import Client, Run
+
+
+def read(client: Client, **options: Any) -> None:
+    client.xreadgroup("kitchen", "alice", {"orders": ">"}, **options)
+
+
+def test_without_groups_there_is_a_sentence(run: Run) -> None:
+    assert run("groups") == (0, "There are no consumer groups.", "")
+
+
+def test_a_group_is_a_row_and_fine(run: Run, client: Client) -> None:
+    client.xgroup_create("orders", "kitchen", mkstream=True)
+    client.xadd("orders", {"item": "tea"})
+    status, out, _ = run("groups")
+    verdict, head, row = out.splitlines()
+    assert (status, verdict) == (0, "1 group, none of them in trouble.")
+    assert head.split() == [
+        *("stream", "group", "lag", "pending", "oldest", "deliveries", "consumers", "state")
+    ]
+    assert row.split() == ["orders", "kitchen", "1", "0", "-", "0", "0", "fine"]
+
+
+def test_who_fails_comes_first_with_the_reason(run: Run, client: Client) -> None:
+    for stream in ("a", "orders"):
+        client.xgroup_create(stream, "kitchen", mkstream=True)
+    entry_id = client.xadd("orders", {"item": "tea"})
+    read(client)
+    for _ in range(5):
+        client.xclaim("orders", "kitchen", "alice", 0, [entry_id])
+    status, out, _ = run("groups")
+    assert status == 1
+    assert out.splitlines()[0] == "1 of 2 groups in trouble."
+    assert out.splitlines()[2].endswith("failing: an entry was delivered 6 times")
+    assert out.splitlines()[3].endswith("fine")
+
+
+def test_an_old_entry_is_stuck_and_one_that_waits_is_behind(run: Run, client: Client) -> None:
+    client.xgroup_create("orders", "kitchen", mkstream=True)
+    client.xadd("orders", {"item": "tea"}, id="1-1")
+    client.xadd("orders", {"item": "tea"}, id="1-2")
+    read(client, count=1)
+    client.execute_command("XCLAIM", "orders", "kitchen", "alice", 0, "1-1", "IDLE", 360_000)
+    _, out, _ = run("groups", "--json")
+    found = json.loads(out)
+    stuck, behind = found.pop("troubles")
+    assert stuck == "stuck: an entry has been pending for 6 min"
+    assert behind.startswith("behind: an entry has waited for ")
+    assert found["oldest"] in range(360_000, 420_000)
+    del found["oldest"], found["waits"]
+    assert found == {
+        "stream": "orders",
+        "group": "kitchen",
+        "lag": 1,
+        "pending": 1,
+        "consumers": 1,
+        "deliveries": 2,
+        "added": 2,
+        "read": 1,
+    }
+
+
+def test_names_that_are_no_text_are_shown_and_a_pattern_chooses(run: Run, client: Client) -> None:
+    client.xgroup_create(b"\xff", "a\nb", mkstream=True)
+    client.xgroup_create("orders", "[bold]", mkstream=True)
+    _, out, _ = run("groups", "[^o]*")
+    assert out.splitlines()[2].startswith("b'\\xff'  \"a\\nb\"")
+    assert len(out.splitlines()) == 3
+    assert "[bold]" in run("groups", "orders")[1]
+
+
+def test_a_server_that_is_not_there_is_a_line(run: Run) -> None:
+    status, out, error = run("groups", "--url", "redis://127.0.0.1:1")
+    assert (status, out) == (1, "")
+    assert (
+        error == "penstock groups: the server 127.0.0.1:1/0 can't be reached: Connection refused\n"
+    )
+
+
+def test_top_looks_as_often_as_it_is_told(run: Run, client: Client) -> None:
+    client.xgroup_create("orders", "kitchen", mkstream=True)
+    status, out, _ = run("top", "--times", "2", "--every", "0.001")
+    assert status == 0
+    assert "1 group, none of them in trouble.  (Ctrl-C ends)" in out
+    assert "added/s" in out
+    status, _, error = run("top", "--every", "0")
+    assert (status, error.splitlines()[-1]) == (
+        2,
+        "penstock top: error: --every is a number of seconds above 0",
+    )
+
+
+def test_top_counts_what_was_added_and_delivered_a_second(url: str, client: Client) -> None:
+    client.xgroup_create("orders", "kitchen", mkstream=True, entries_read=0)
+    now = [0.0]
+    with Connection("server", parse(url), 0) as server:
+        watch = top.Watch(server, "*", lambda: now[0])
+        watch.look(40)
+        for _ in range(10):
+            client.xadd("orders", {"item": "tea"})
+        read(client, count=4)
+        now[0] = 2.0
+        _, shown = watch.look(40).renderables
+    cells = [next(iter(column.cells)) for column in shown.columns[-3:-1]]  # type: ignore[union-attr]
+    assert cells == ["5", "2"]
+
+
+@pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])
+def test_a_rate_that_is_not_known_is_empty(before: int | None, now: int | None, text: str) -> None:
+    def group(read: int | None) -> Group:
+        return Group("orders", "kitchen", 0, 0, 0, None, 0, None, 0, read)
+
+    key = ("orders", "kitchen")
+    assert top.rates({key: group(before)}, [group(now)], 1)[key] == ("0", text)

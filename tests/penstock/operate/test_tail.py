@@ -1,0 +1,55 @@
+"""``penstock tail``: the entries of a stream."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import redis
+
+from penstock.operate.common import connected
+from penstock.operate.tail import entries
+from tests.penstock.operate.conftest import Client, Run
+
+
+def test_what_is_there_is_told_from_an_id_on(run: Run, client: Client) -> None:
+    client.xadd("orders", {"item": "tea", "size": "2"}, id="1-1")
+    client.xadd("orders", {b"\xff": "a b"}, id="1-2")
+    assert run("tail", "orders", "--from", "0", "--count", "2") == (
+        0,
+        "1-1  item=tea  size=2\n1-2  b'\\xff'=a b",
+        "",
+    )
+    out = '{"id": "1-1", "fields": [["item", "tea"], ["size", "2"]]}'
+    assert run("tail", "orders", "--from", "0", "--count", "1", "--json") == (0, out, "")
+
+
+def test_a_filter_leaves_what_fits(run: Run, client: Client) -> None:
+    for number in range(3):
+        client.xadd("orders", {"item": "tea", "number": number}, id=f"1-{number + 1}")
+    words = ("--filter", "item=tea", "--filter", "number=2", "--from", "0", "--count", "1")
+    assert run("tail", "orders", *words) == (0, "1-3  item=tea  number=2", "")
+    assert run("tail", "orders", "--filter", "item")[0] == 2
+
+
+def test_what_comes_is_told_when_it_comes(url: str, client: Client) -> None:
+    client.xadd("orders", {"item": "old"}, id="1-1")
+    with connected(url) as server:
+        found: list[bytes] = []
+        coming = entries(server, "orders", "$")
+        thread = threading.Thread(target=lambda: found.append(next(coming)[0]))
+        thread.start()
+        with redis.Redis.from_url(url) as other:
+            while not other.info("clients")["blocked_clients"]:
+                time.sleep(0.001)
+            other.xadd("orders", {"item": "new"}, id="1-2")
+        thread.join()
+    assert found == [b"1-2"]
+
+
+def test_a_key_of_another_type_is_a_line(run: Run, client: Client) -> None:
+    client.set("orders", "tea")
+    status, out, error = run("tail", "orders")
+    assert (status, out) == (1, "")
+    assert "WRONGTYPE" in error
+    assert error.count("\n") == 1
