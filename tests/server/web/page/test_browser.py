@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from penstock.cli import run_tool
 from server.web.page import stream_screen
 from tests.server.web.page.filling import Filled, fill, fill_with_hostile_names
 from tests.support.wire import wait_until
@@ -288,23 +289,45 @@ def test_a_position_is_moved_after_the_command_was_shown(
     looking.close()
 
 
-def test_a_worker_fails_and_its_letter_is_edited_and_sent_again(browser: Browser) -> None:
+WRONG = "cups: not a number: 'three'"
+
+
+def fail(client: Any, mode: str) -> None:
+    """Reads an entry, and gives it back with the reason."""
+    [(_, [(entry_id, _)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
+    words = ("orders", "kitchen", mode, "REASON", WRONG, "IDS", 1, entry_id)
+    assert client.execute_command("PENSTOCK NACK", *words) == 1
+
+
+def told(capsys: pytest.CaptureFixture[str], client: Any, *words: str) -> str:
+    """What a tool of the command line prints about the server."""
+    port = client.connection_pool.connection_kwargs["port"]
+    run_tool(words[0], [*words[1:], "--url", f"redis://127.0.0.1:{port}"])
+    return capsys.readouterr().out
+
+
+def test_a_worker_fails_says_why_and_its_letter_is_edited_and_sent_again(
+    browser: Browser, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Filled(web_actions=True) as found:
         client = found.client
         client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
         client.xgroup_create("orders", "kitchen", "0", mkstream=True)
-        client.execute_command(
-            "PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", "dead-letter", "orders:dead"
-        )
+        policies = ("reasons", "yes", "dead-letter", "orders:dead")
+        client.execute_command("PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", *policies)
         client.xadd("orders", {"item": "tea", "cups": "three"})
-        [(_, [(entry, _)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
-        client.execute_command("XNACK", "orders", "kitchen", "FATAL", "IDS", 1, entry)
+        for _ in range(5):
+            fail(client, "FAIL")
+        assert "failing: an entry was delivered 5 times" in told(capsys, client, "top", "--times=1")
+        fail(client, "FATAL")
+        assert WRONG in told(capsys, client, "dead", "list", "orders:dead")
         found.look()
         looking = Looking(browser, found, DESKTOP, "light")
         looking.log_in("ops", "secret")
         page = looking.page
         assert page.inner_text(".top .count") == "1"
         looking.go("/letters?db=0&key=orders:dead")
+        assert WRONG in page.inner_text("main")
         page.click("text=Edit")
         page.fill("#sheet textarea >> nth=1", "3")
         page.click("text=Show the command…")
@@ -312,9 +335,11 @@ def test_a_worker_fails_and_its_letter_is_edited_and_sent_again(browser: Browser
         page.click("text=Run it")
         page.wait_for_selector("#sheet .notice.good")
         looking.check()
-        [(_, [(_, fields)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
+        [(_, [(entry_id, fields)])] = client.xreadgroup("kitchen", "ann", {"orders": ">"})
         assert fields == {b"item": b"tea", b"cups": b"3"}
-        assert client.xlen("orders:dead") == 0
+        assert client.xack("orders", "kitchen", entry_id) == 1
+        assert "none of them in trouble" in told(capsys, client, "groups")
+        assert "There are no dead letters." in told(capsys, client, "dead", "list")
         looking.close()
 
 
