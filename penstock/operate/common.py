@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -85,6 +86,11 @@ def text(value: bytes) -> str:
     except UnicodeDecodeError:
         return repr(value)
     return decoded if decoded.isprintable() else json.dumps(decoded, ensure_ascii=False)
+
+
+def word(name: str) -> str:
+    """A name as one types it in a command: in quotes if it has to be."""
+    return name if re.fullmatch(r"[\w.:/@{}*+-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def duration(ms: int) -> str:

@@ -15,6 +15,7 @@ from penstock.operate.common import (
     run,
     streams,
     text,
+    word,
 )
 from penstock.operate.dead import streams_with_letters
 from penstock.operate.groups import gather
@@ -123,9 +124,9 @@ def growing(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 f"{text(key)} has {plural(length, 'entry')}, and nothing trims it unless its"
                 " producers do.",
-                f"PENSTOCK POLICY SET {text(key)} retention 7d"
+                f"PENSTOCK POLICY SET {word(text(key))} retention 7d"
                 if patient.is_penstock
-                else f"XTRIM {text(key)} MAXLEN ~ {LONG}",
+                else f"XTRIM {word(text(key))} MAXLEN ~ {LONG}",
             )
 
 
@@ -133,21 +134,22 @@ def groups_in_trouble(patient: Patient) -> Iterator[Finding]:
     """Groups that nobody reads, and entries that fail again and again."""
     for group in gather(patient.server):
         name = f"{group.group} of {group.stream}"
+        stream, own = word(group.stream), word(group.group)
         if not group.consumers and group.waits is not None and group.waits >= GONE_MS:
             yield Finding(
                 f"Nobody reads the group {name}, and entries have waited for"
                 f" {duration(group.waits)}.",
-                f"XGROUP DESTROY {group.stream} {group.group}",
+                f"XGROUP DESTROY {stream} {own}",
             )
         policies = patient.policies(group.stream, group.group)
         if group.deliveries >= OFTEN and b"max-deliveries" not in policies:
             yield Finding(
                 f"An entry of the group {name} was delivered {group.deliveries} times, and nothing"
                 " puts it aside.",
-                f"PENSTOCK POLICY SET {group.stream} GROUP {group.group} max-deliveries 5"
-                f" dead-letter {group.stream}:dead"
+                f"PENSTOCK POLICY SET {stream} GROUP {own} max-deliveries 5"
+                f" dead-letter {word(f'{group.stream}:dead')}"
                 if patient.is_penstock
-                else f"XPENDING {group.stream} {group.group} - + 10",
+                else f"XPENDING {stream} {own} - + 10",
             )
 
 
@@ -166,7 +168,7 @@ def _gone(key: bytes, group: bytes, told: dict[bytes, Any]) -> Finding:
     return Finding(
         f"The consumer {text(told[b'name'])} of {text(group)} ({text(key)}) has said nothing for"
         f" {duration(told[b'idle'])} and holds {plural(told[b'pending'], 'entry')}.",
-        f"XAUTOCLAIM {text(key)} {text(group)} <consumer> {GONE_MS} 0",
+        f"XAUTOCLAIM {word(text(key))} {word(text(group))} <consumer> {GONE_MS} 0",
     )
 
 
@@ -174,7 +176,8 @@ def dead_letters(patient: Patient) -> Iterator[Finding]:
     """Letters that wait for somebody to look at them."""
     for key, length in streams_with_letters(patient.server):
         yield Finding(
-            f"{text(key)} holds {plural(length, 'dead letter')}.", f"penstock dead list {text(key)}"
+            f"{text(key)} holds {plural(length, 'dead letter')}.",
+            f"penstock dead list {word(text(key))}",
         )
 
 

@@ -88,5 +88,8 @@ def _watch(url: str, pattern: str, every: float, times: int) -> int:
             live.update(watch.look(screen.height), refresh=True)
             looks += 1
             if looks == times:
-                return 0
+                break
             time.sleep(every)
+    if not screen.is_terminal:
+        screen.print()
+    return 0
