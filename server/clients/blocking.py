@@ -2,10 +2,10 @@
 
 **The idea.** A command that finds nothing to read returns a description of its wait instead of a
 reply: its keys, its deadline, and a function that runs the command again with everything resolved
-as it was the first time (``$``, the deadline). The client joins a first-in-first-out queue for each
-of its keys, and its connection is called when the reply is there. When a key is signalled, the
-commands of its queue run again, in order; one that finds something is answered, the others go on
-waiting.
+as it was the first time (``$``, the deadline). The client is parked on a future of its reply, which
+joins a first-in-first-out queue for each of its keys. When a key is signalled, the commands of its
+queue run again, in order; one that finds something sets the result of its future, which answers the
+client, and the others go on waiting.
 
 **Why run it again?** Between the signal and the service anything may happen: the entries are
 trimmed, the group is destroyed, the key changes its type, an earlier client takes everything.
@@ -131,7 +131,7 @@ class BlockedClients:
     def finish(self, waiter: Waiter, reply: bytes) -> None:
         """Answers the waiting command."""
         self._forget(waiter)
-        waiter.answer([reply])
+        waiter.set_result([reply])
 
     def count(self, waiter: Waiter) -> None:
         """Counts the waiting command, which is about to be answered."""

@@ -6,7 +6,7 @@ shared. Everything else here is about when not to do that.
 
 **A client may have to wait**, for any of five reasons at a time, which are bits of ``_waits``::
 
-    PARKED   its command is blocked, or runs in steps    until its reply is there: _woken
+    PARKED   its command is blocked, or runs in steps    until its future is done: _woken
     HELD     its request must not run yet: pause, fault  until its holder calls resume
     CHOKED   it does not read its replies (unread)       until resume_writing
     SWAMPED  too much waits for the disk (unread)        until release
@@ -34,7 +34,7 @@ the reply that is about to be written included.
 **Invariants.**
 
 - ``session`` is ``None`` before the client is accepted and after it has left; nothing runs then.
-- At most one command of a client is parked: ``_parked``, whose reply has not been sent.
+- At most one command of a client is parked: ``_parked`` is the future of its reply.
 - ``_answering`` is true only while requests run, so a push knows whether a reply is still due.
 - Input is paused exactly while one of ``UNREAD`` holds; while one of ``FULL`` does nobody writes.
 
@@ -399,7 +399,7 @@ class Connection(asyncio.Protocol):
         else:
             self._waits |= PARKED
             self._keep(requests, index + 1)
-            parked.then = self._woken
+            parked.add_done_callback(self._woken)
 
     def _woken(self) -> None:
         """A parked command has its reply: it is sent, and later requests go on. These are not part
@@ -417,8 +417,8 @@ class Connection(asyncio.Protocol):
 
     def _write_parked_reply(self, session: Session) -> None:
         """Sends the reply of the command that was parked, if it is there and not sent yet."""
-        if self._parked is not None and self._parked.reply is not None:
-            pieces, self._parked = self._parked.reply, None
+        if self._parked is not None and self._parked.result is not None:
+            pieces, self._parked = self._parked.result, None
             self._waits &= ~PARKED
             self._request = None
             if session.muting is not None:

@@ -375,10 +375,14 @@ class Session:
 
 
 class Parked:
-    """A client's command whose reply comes later; it has run for ``nanoseconds`` so far. When the
-    reply is there, in pieces, ``then`` is called."""
+    """A client's command whose reply comes later: a future of that reply. It has run for
+    ``nanoseconds`` so far.
 
-    __slots__ = ("args", "command", "nanoseconds", "reply", "session", "then")
+    Those of :mod:`asyncio` call back in the next turn of the event loop. This one does so at once:
+    the reply of a client that was woken leaves in the turn that woke it (decision 6).
+    """
+
+    __slots__ = ("args", "callback", "command", "nanoseconds", "result", "session")
 
     def __init__(
         self, session: Session, command: Command, args: Arguments, nanoseconds: int
@@ -388,14 +392,19 @@ class Parked:
         self.args = args
         """What the client has sent."""
         self.nanoseconds = nanoseconds
-        self.reply: Pieces | None = None
-        self.then: Callable[[], None] | None = None
+        self.result: Pieces | None = None
+        """The reply; ``None`` until it is there."""
+        self.callback: Callable[[], None] | None = None
 
-    def answer(self, reply: Pieces) -> None:
-        """The reply is there."""
-        self.reply = reply
-        if self.then is not None:
-            self.then()
+    def add_done_callback(self, callback: Callable[[], None]) -> None:
+        """Lets this be called, once, when the reply is there."""
+        self.callback = callback
+
+    def set_result(self, reply: Pieces) -> None:
+        """The reply is there: whoever waits for it is called."""
+        self.result = reply
+        if self.callback is not None:
+            self.callback()
 
 
 class Waiter(Parked):

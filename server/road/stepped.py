@@ -118,7 +118,7 @@ class SteppedCommands:
             self._jobs[job] = None
         else:
             job.session.parked = None
-            job.answer(pieces)
+            job.set_result(pieces)
 
     def _work(self, job: Job) -> Pieces | None:
         """Does one turn of work; returns the reply, if that is done."""

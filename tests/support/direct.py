@@ -83,12 +83,12 @@ def _call(function: Callable[[], T]) -> Coroutine[Any, Any, T]:
 
 async def reply_of(parked: Parked) -> bytes:
     """The reply to a parked command, as soon as it is there."""
-    if parked.reply is None:
+    if parked.result is None:
         answered = asyncio.Event()
-        parked.then = answered.set
+        parked.add_done_callback(answered.set)
         await answered.wait()
-    assert parked.reply is not None
-    return b"".join(parked.reply)
+    assert parked.result is not None
+    return b"".join(parked.result)
 
 
 class LooseWire:
@@ -164,7 +164,7 @@ class DirectClient:
     def reply_when_woken(self) -> bytes | None:
         """The reply to the command that was parked last; ``None`` while it waits."""
         assert self._parked is not None, "no command of this client was ever parked"
-        reply = self._parked.reply
+        reply = self._parked.result
         return None if reply is None else b"".join(reply)
 
     def take_pushed(self) -> bytes:

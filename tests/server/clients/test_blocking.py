@@ -375,7 +375,7 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     waiter = reader.session.waiter
     assert waiter is not None
     reader.disconnect()
-    assert waiter.reply is None
+    assert waiter.result is None
     assert nothing_is_left(direct.server.services.blocking)
     assert not direct.server.services.blocking._deadlines.is_armed
     say(writer, "XADD k 1-1 a b")
@@ -433,7 +433,7 @@ async def test_a_command_is_run_again_at_the_time_it_asked_for(direct: Direct) -
     direct.advance(1)
     assert patience.runs == 1
     direct.advance(10)
-    assert waiter.reply == [OK]
+    assert waiter.result == [OK]
     assert nothing_is_left(direct.server.services.blocking)
 
 
@@ -448,7 +448,7 @@ async def test_a_command_that_asks_for_a_past_time_is_run_once_a_millisecond(
     assert patience.runs == 2
     direct.advance(1)
     direct.advance(1)
-    assert waiter.reply == [OK]
+    assert waiter.result == [OK]
 
 
 def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing(direct: Direct) -> None:
