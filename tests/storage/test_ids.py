@@ -37,6 +37,7 @@ def _outcome(data: bytes) -> int | type[Exception]:
 @example(b"9" * 18 + b"-" + b"9" * 18)
 @example(b"9" * 19 + b"-1")
 @example(b"1-" + b"9" * 19)
+@example(b"9" * 19 + b"-" + b"9" * 19)
 def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes) -> None:
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:

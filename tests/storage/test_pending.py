@@ -413,6 +413,31 @@ def test_of_a_run_those_are_taken_over_that_are_idle_or_have_no_owner() -> None:
     assert not found.released
 
 
+def test_a_run_may_be_taken_over_from_several_consumers() -> None:
+    found, ann, bob, cyd = PendingList(), *[Consumer(name, 0) for name in (b"ann", b"bob", b"cyd")]
+    found.append_run([1, 2, 3], ann, 7)
+    found.set(2, bob, 7, 1)
+    found.set(3, None, 7, 1)
+    assert found.take_over([1, 2, 3], cyd, 10, 7, 1, None) == ([1, 2, 3], [2, 2, 2])
+    found.check()
+    assert (ann.owned, bob.owned, cyd.owned) == (0, 0, 3)
+
+
+def test_a_segment_into_which_an_entry_was_put_is_given_up_with_its_last_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (pending, pending_segments):
+        monkeypatch.setattr(module, "SEGMENT", SMALL)
+    monkeypatch.setattr(pending_segments, "_RECENT", 1)
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run([10, 20, 30, 40, 50, 60], ann, 7)
+    found.set(15, ann, 7, 1)
+    for entry_id in (10, 15, 20, 30):
+        found.remove(entry_id)
+    found.check()
+    assert owned(found, ann) == [40, 50, 60]
+
+
 def test_a_run_that_is_taken_over_may_be_given_its_delivery_count() -> None:
     found, ann, bob = PendingList(), Consumer(b"ann", 0), Consumer(b"bob", 0)
     found.append_run([1, 2, 3], ann, 7)
