@@ -93,10 +93,14 @@ class DueWork:
             of_stream = self._policies.of_stream(database, key, value)
             if of_stream is not None:
                 done = retention.clean(database, key, value, of_stream, self._policies.tally)
+            # However much the stream itself had, its groups have a slice of their own: they would
+            # never have a turn otherwise where each slice looks at entries that are kept for them.
+            in_groups = 0
             for group in list(value.groups.values()):
-                if done >= SLICE:
+                if in_groups >= SLICE:
                     break
-                done += self._act_in_group(GroupRef(database, key, value, group))
+                in_groups += self._act_in_group(GroupRef(database, key, value, group))
+            done += in_groups
             self._policies.note(database, key, value, now)
         if keyspace.effects or self._blocking.ready:
             self.apply_and_wake()

@@ -52,6 +52,20 @@ def filled(count: int = MANY) -> Kitchen:
     return kitchen
 
 
+# --- one stream ------------------------------------------------------------------------------
+
+
+def test_a_group_has_its_turn_however_much_its_stream_has_to_look_at() -> None:
+    kitchen = Kitchen("ack-wait", 100)
+    kitchen.set_stream("retention", 10**10, "retention-unread", "keep")
+    kitchen.ask("XADD", KEY, "*", "item", "tea")
+    assert len(kitchen.read("ann")) == 1
+    kitchen.direct.now_ms += 100
+    kitchen.direct.run_slice()
+    assert not kitchen.direct.run_slice(), "what is due is done"
+    assert len(kitchen.read("bob")) == 1
+
+
 # --- consumer-ttl ----------------------------------------------------------------------------
 
 
