@@ -272,6 +272,7 @@ class History:
         if self.ask("EXISTS", before) and not self.waiting and not self.letters():
             self.facts.key = "again" if before == KEY else KEY
             self.ask("RENAME", before, self.facts.key)
+            self.facts.budget = None
 
     def do_destroy(self) -> None:
         """The group is destroyed; where it is made again by itself it begins at the beginning."""
