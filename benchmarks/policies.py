@@ -41,6 +41,7 @@ POLICIES: Final[dict[str, tuple[str, ...]]] = {
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
     "order-by": ("order-by", "order"),
+    "priority-field": ("priority-field", "order"),
     "look-ahead": ("order-by", "order", "look-ahead", "1000"),
     "reasons": ("reasons", "yes"),
     "delete acked": ("delete", "acked"),

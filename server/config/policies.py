@@ -343,10 +343,16 @@ ORDER_BY: Final = OfField(
     " is acknowledged (or dead), whichever consumers there are. Entries without the field are in no"
     " order.",
 )
+PRIORITY_FIELD: Final = OfField(
+    b"priority-field",
+    "Of the entries that may be delivered, new ones and again, the one with the highest number in"
+    " the field comes first, as far as `look-ahead` says; what has no number there counts as 0, and"
+    " equal numbers are in the order of their IDs.",
+)
 LOOK_AHEAD: Final = Number(
     b"look-ahead",
-    "How many entries `order-by` keeps back for their turn, 10,000 where nothing is said: a read"
-    " looks no further than that.",
+    "How many entries `order-by` and `priority-field` keep back for their turn, 10,000 where"
+    " nothing is said: a read looks no further than that.",
 )
 ONLY: Final = OfValue(
     b"only",
@@ -416,6 +422,7 @@ GROUP: Final = _table(
     MAX_PENDING,
     MAX_PENDING_CONSUMER,
     ORDER_BY,
+    PRIORITY_FIELD,
     LOOK_AHEAD,
     ONLY,
     DELAY_FIELD,
@@ -500,6 +507,7 @@ class GroupRules:
         self.max_pending_consumer = MAX_PENDING_CONSUMER.of(settings)
         self.rate = RATE_LIMIT.of(settings)
         self.order_by = ORDER_BY.of(settings)
+        self.priority = PRIORITY_FIELD.of(settings)
         self.look_ahead = LOOK_AHEAD.of(settings) or LOOKED_AHEAD
         self.only = ONLY.of(settings)
         self.delay_field = DELAY_FIELD.of(settings)
@@ -512,7 +520,10 @@ class GroupRules:
         delays = self.backoff or [self.ack_wait]
         self.earliest_retry = min(map(self._shortened, delays))
         self.selects = (
-            self.only is not None or self.order_by is not None or self.delay_field is not None
+            self.only is not None
+            or self.order_by is not None
+            or self.priority is not None
+            or self.delay_field is not None
         )
         """Whether it depends on an entry's fields if it is delivered now."""
 

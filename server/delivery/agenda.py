@@ -20,6 +20,11 @@ lane is in flight, that is, has an owner. Nearly always a lane is one entry that
 is then no more than its ID. Of those that nobody has only the first of each lane is in the index:
 when it leaves, the next is put there. Lanes are made from the entries themselves, which takes long
 if many are pending: it is done in portions, too, and until the last of them nothing is delivered.
+
+**Ranking.** With ``priority-field`` what is taken comes from a heap of its own, the highest number
+first. Before anything is taken it is filled with as many entries as ``look-ahead`` says: from the
+ranges that are ready, in the order of IDs, and then with new ones, which the read keeps back. One
+that was acknowledged or claimed meanwhile stays there until it would be taken.
 """
 
 from __future__ import annotations
@@ -54,6 +59,9 @@ that is due."""
 
 _BUILT: Final = -1
 """In place of the ID from which on lanes are still to be made."""
+
+_FIRST: Final = -float("inf")
+"""Before all numbers."""
 
 ALL: Final = 0
 OWNED: Final = 1
@@ -120,6 +128,8 @@ class Agenda:
         self._portion = BURIED_AT_ONCE if rules.max_deliveries else PORTION
         self.lanes = _lanes_of(rules)
         """Which entries wait for others, with ``order-by``."""
+        self.ranking: Ranking | None = None
+        """What may be delivered by its number, with ``priority-field``; made with the index."""
 
     # --- making it ------------------------------------------------------------------------
 
@@ -131,6 +141,8 @@ class Agenda:
         self._later, self._ready, self._open, self._exhausted = [], [], None, []
         self._to_build = _BUILT
         self.lanes = _lanes_of(self.rules)
+        if self.rules.priority is not None:
+            self.ranking = Ranking(self.rules.priority, log)
         if self.lanes is None:
             if len(pending):
                 self._later.append([0, pending.first, pending.last, ALL])
@@ -189,9 +201,11 @@ class Agenda:
 
     def look_ahead(self) -> int:
         """Return how many more entries may be kept back for their turn."""
-        if self.lanes is None:
+        if self.lanes is None and self.ranking is None:
             return NEVER
-        return max(self.rules.look_ahead - self.lanes.waiting, 0)
+        waiting = 0 if self.lanes is None else self.lanes.waiting
+        waiting += 0 if self.ranking is None else len(self.ranking)
+        return max(self.rules.look_ahead - waiting, 0)
 
     # --- filing ---------------------------------------------------------------------------
 
@@ -224,16 +238,20 @@ class Agenda:
         """Entries were given back, and may be delivered at these times, at once without any."""
         times = until or (0,) * len(entry_ids)
         if len(entry_ids) > _SHARED:
-            self.file_kept_back(entry_ids, times)
+            self._file_in_ranges(entry_ids, times, False)
             return
         for at, entry_id in enumerate(entry_ids):  # There may be many of others between them.
             self.file(entry_id, times[at])
 
     def file_kept_back(self, entry_ids: Sequence[int], until: Sequence[int]) -> None:
-        """Entries are kept back until these times, or until it is their turn."""
+        """Entries are kept back until these times, or until it is their turn: the read has ranked
+        those that may be delivered."""
+        self._file_in_ranges(entry_ids, until, self.ranking is not None)
+
+    def _file_in_ranges(self, entry_ids: Sequence[int], until: Sequence[int], ranked: bool) -> None:
         ranges, lanes = _Ranges(self._later), self.lanes
         for at, entry_id in enumerate(entry_ids):
-            if lanes is None or lanes.leads(entry_id):
+            if not (ranked and until[at] == 0) and (lanes is None or lanes.leads(entry_id)):
                 ranges.add(entry_id, until[at], UNOWNED)
             else:
                 ranges.close()
@@ -243,9 +261,12 @@ class Agenda:
         """The entry may be delivered at ``due``."""
         heapq.heappush(self._later, [due, entry_id, entry_id, ALL])
 
-    def put_back(self, entry_id: int) -> None:
+    def put_back(self, entry_id: int, payload: bytes) -> None:
         """An entry that was taken stays as it is for now."""
-        self._make_ready(entry_id, entry_id, ALL)
+        if self.ranking is not None:
+            self.ranking.add(entry_id, payload)
+        else:
+            self._make_ready(entry_id, entry_id, ALL)
 
     def _make_ready(self, first: int, last: int, kind: int) -> None:
         heapq.heappush(self._ready, [first, last, kind])
@@ -262,10 +283,12 @@ class Agenda:
 
     def holds(self, entry: PendingEntry, now: int) -> bool:
         """Whether nobody may have the entry yet, by whatever command: it is kept back for its time
-        or for those before it."""
+        or for those before it. Only reads give out what is ranked and was never delivered."""
         if entry.owner is not None:
             return False
-        return entry.time > now or self.is_building or not self._is_next(entry.id)
+        if entry.time > now or self.is_building or not self._is_next(entry.id):
+            return True
+        return self.ranking is not None and not entry.deliveries
 
     @property
     def next_due(self) -> int:
@@ -355,6 +378,8 @@ class Agenda:
         """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
         are not delivered then are to be put back. ``cut_short`` tells then whether there may be
         more, as no more than a portion is looked at."""
+        if self.ranking is not None:
+            return self._take_ranked(self.ranking, pending, now, most)
         self.cut_short = False
         taken: dict[int, PendingEntry] = {}
         looked_at = 0
@@ -385,6 +410,43 @@ class Agenda:
                 taken[entry_id] = _entry_in(rows, at)
         return len(rows)
 
+    def rank(self, pending: PendingList, now: int) -> bool:
+        """Ranks a portion of what is ready, in the order of IDs, while there is room for it; false
+        if there is more to rank."""
+        ranking = self.ranking
+        assert ranking is not None
+        looked_at = 0
+        while looked_at < self._portion and not self.is_building:
+            room = self.rules.look_ahead - len(ranking)
+            if room > 0 and self._ready:
+                found: dict[int, PendingEntry] = {}
+                looked_at += 1 + self._take_of(pending, now, room, found)
+                ranking.add_all(list(found))
+            elif room > 0 and self._later and self._later[0][0] <= now:
+                looked_at += self.fall_due(pending, now)
+            else:
+                return True
+        return False
+
+    def _take_ranked(
+        self, ranking: Ranking, pending: PendingList, now: int, most: int
+    ) -> list[PendingEntry]:
+        """Takes as :meth:`take` does, in the order of the numbers."""
+        self.cut_short = not self.rank(pending, now)
+        taken: dict[int, PendingEntry] = {}
+        looked_at = 0
+        while len(taken) < most and len(ranking) and not self.cut_short:
+            looked_at += 1
+            self.cut_short = looked_at >= self._portion
+            entry = pending.get(ranking.pop())
+            if entry is None or self.due_of(entry) > now:
+                continue  # It was acknowledged or claimed.
+            if self.rules.is_exhausted(entry.deliveries):
+                self._exhausted.append(entry)
+            elif entry.owner is not None or self._may_go(entry.id):
+                taken[entry.id] = entry
+        return list(taken.values())
+
     def take_exhausted(self) -> list[PendingEntry]:
         """Those that were delivered as often as may be, of what was looked at."""
         exhausted, self._exhausted = self._exhausted, []
@@ -397,6 +459,40 @@ def _entry_in(rows: Columns, at: int) -> PendingEntry:
 
 def _lanes_of(rules: GroupRules) -> Lanes | None:
     return None if rules.order_by is None else Lanes(rules.order_by)
+
+
+# --- ranking ---------------------------------------------------------------------------------
+
+
+class Ranking:
+    """IDs of entries of ``log`` that may be delivered, those with the highest number in ``field``
+    first, and then in their order."""
+
+    __slots__ = ("_field", "_heap", "_log")
+
+    def __init__(self, field: Field, log: EntryLog) -> None:
+        self._field = field
+        self._log = log
+        self._heap: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, entry_id: int, payload: bytes) -> None:
+        """Puts an entry in."""
+        heapq.heappush(self._heap, (-self._field.number_in(payload), entry_id))
+
+    def add_all(self, entry_ids: list[int]) -> None:
+        """Puts entries in, and what the stream does not have any more before all others."""
+        for at, payload in enumerate(self._log.get_many(entry_ids)):
+            if payload is None:
+                heapq.heappush(self._heap, (_FIRST, entry_ids[at]))
+            else:
+                self.add(entry_ids[at], payload)
+
+    def pop(self) -> int:
+        """Takes the first one out, and returns it."""
+        return heapq.heappop(self._heap)[1]
 
 
 # --- lanes -----------------------------------------------------------------------------------

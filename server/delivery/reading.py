@@ -71,7 +71,7 @@ def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliver
         elif len(given) == before:
             break
     if given:
-        _tell_due(ruled, reader, [entry for _, entry in given])
+        _tell_due(ruled, reader, sorted([entry for _, entry in given], key=_entry_id))
     if reader.noack:
         # An entry that was kept back is delivered for the first time.
         first = [one.id for _, one in given if not one.deliveries]
@@ -85,14 +85,16 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
     """Delivers what is due, as far as it fits; returns what the stream does not have any more."""
     group, consumer = ruled.group, reader.consumer
     taken = _take(ruled, min(most - len(given), _PORTION))
-    taken.sort(key=_entry_id)
-    payloads = ruled.stream.log.get_many([entry.id for entry in taken])
+    if ruled.agenda.ranking is None:
+        taken.sort(key=_entry_id)
+    wanted = sorted([entry.id for entry in taken])
+    payloads = dict(zip(wanted, ruled.stream.log.get_many(wanted), strict=True))
     room = ruled.room_for(consumer)
     missing: list[int] = []
     to_give: list[int] = []
     kept = False
-    for at, entry in enumerate(taken):
-        payload = payloads[at]
+    for entry in taken:
+        payload = payloads[entry.id]
         if payload is None:
             missing.append(entry.id)
         elif (
@@ -105,10 +107,11 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
             given.append((payload, entry))
         else:
             kept = True
-            ruled.agenda.put_back(entry.id)
+            ruled.agenda.put_back(entry.id, payload)
     if kept:  # What is behind them has to wait as well.
         ruled.agenda.cut_short = False
     if to_give:
+        to_give.sort()
         group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
     return missing
 
@@ -194,27 +197,55 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
 class _Sorted:
     """New entries in turn: those that are delivered, and those that are kept back until a time."""
 
-    __slots__ = ("bad_delays", "entry_ids", "given", "held", "passed", "until")
+    __slots__ = ("bad_delays", "entry_ids", "given", "held", "passed", "ranked", "until")
 
     def __init__(self) -> None:
         self.bad_delays = 0
         """How many have no time in the field for it."""
+        self.ranked = 0
+        """How many are kept back to be delivered by their number."""
         self.passed: list[int] = []
         self.entry_ids: list[int] = []
         self.given: list[bytes] = []
         self.held: list[int] = []
         self.until: list[int] = []
 
+    @property
+    def chosen(self) -> int:
+        """How many may be delivered now."""
+        return len(self.given) + self.ranked
+
+
+def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliveries, bool]:
+    """With ``priority-field``: delivers up to ``most`` entries that may be delivered, those with
+    the highest numbers, whether they are due again or new. Before that the read looks ahead.
+
+    Returns them, and whether there may be more that were not looked at."""
+    if most <= 0:
+        return [], False
+    agenda = ruled.agenda
+    if not agenda.rank(ruled.group.pending, ruled.now):
+        return [], True
+    ahead = agenda.look_ahead()
+    # What is new is kept back, and so need not fit into this reply.
+    if ahead > 0 and deliver_selected(ruled, reader._replace(fits=None), ahead)[1]:
+        return [], True
+    ahead = agenda.look_ahead()
+    given, more = deliver_due(ruled, reader, most)
+    # What nobody needs any more may have been in the way of what is new.
+    return given, more or (not given and agenda.look_ahead() > ahead)
+
 
 def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list[bytes], bool]:
-    """Delivers up to ``most`` new entries, of those that are for the group and whose time it is.
+    """Delivers up to ``most`` new entries, of those that are for the group and whose time it is; or
+    ranks them.
 
     Returns them, and whether there may be more behind them that were not looked at."""
     group, log = ruled.group, ruled.stream.log
     found = _Sorted()
     wanted = min(_PORTION, most)
     complete = False
-    while not complete and len(found.passed) < PASSED_AT_ONCE and len(found.given) < most:
+    while not complete and len(found.passed) < PASSED_AT_ONCE and found.chosen < most:
         start = (found.passed[-1] if found.passed else group.last_id) + 1
         portion = log.range_with_ids(start, ids.MAX, wanted)
         complete = len(portion[0]) < wanted
@@ -224,7 +255,7 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list
     if not found.passed:
         return [], False
     _hand_out(ruled, reader, found)
-    return found.given, not complete and len(found.given) < most
+    return found.given, not complete and found.chosen < most
 
 
 def _sort(
@@ -237,6 +268,7 @@ def _sort(
     """Decides about each entry of a portion, up to where the reader has what it wants; false if
     nothing behind that is to be looked at now."""
     rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
+    ranking = ruled.agenda.ranking
     only, delays, fits, now = rules.only, rules.delay_field, reader.fits, ruled.now
     numbers, payloads = portion
     behind, ahead = pending.last, ruled.agenda.look_ahead()
@@ -261,7 +293,11 @@ def _sort(
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
             continue
         found.bad_delays += until < 0
-        if lanes is not None and not lanes.enter(entry_id, payload, in_flight):
+        if lanes is not None and not lanes.enter(entry_id, payload, in_flight and ranking is None):
+            ahead -= 1
+        elif in_flight and ranking is not None:
+            ranking.add(entry_id, payload)
+            found.ranked += 1
             ahead -= 1
         elif in_flight:
             entry_ids.append(entry_id)

@@ -11,10 +11,11 @@ from storage.engine.pending import Consumer
 
 
 class KeptBack(NamedTuple):
-    """How many entries of a group policies keep back: for their ``turn`` (``order-by``), for their
-    ``time`` (``delay-field``), or, of those that were given back, for their ``backoff``. One that
-    waits for its time and its turn counts for its time. Times count until their second is over.
-    ``rate`` are all that were not read yet, while ``rate-limit`` lets none through."""
+    """How many entries of a group policies keep back: for their ``turn`` (``order-by``,
+    ``priority-field``), for their ``time`` (``delay-field``), or, of those that were given back,
+    for their ``backoff``. One that waits for its time and its turn counts for its time. Times count
+    until their second is over. ``rate`` are all that were not read yet, while ``rate-limit`` lets
+    none through."""
 
     turn: int
     time: int
@@ -28,9 +29,11 @@ def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
     pending = ref.group.pending
     time = pending.delayed.at(now)
     turn = rate = 0
-    if ruled is not None and ruled.agenda.lanes is not None:
+    if ruled is not None and (ruled.agenda.lanes is not None or ruled.agenda.ranking is not None):
         never = pending.unowned - len(pending.released)
-        turn = max(0, min(ruled.agenda.lanes.waiting, never - time))
+        turn = max(0, never - time)
+        if ruled.agenda.lanes is not None and ruled.agenda.ranking is None:
+            turn = min(ruled.agenda.lanes.waiting, turn)
     if ruled is not None and ruled.agenda.bucket is not None:
         rate = 0 if ruled.agenda.bucket.room(now) else ref.stream.undelivered(ref.group)
     return KeptBack(turn, time, pending.backing_off.at(now), rate)

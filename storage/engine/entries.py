@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -97,6 +98,9 @@ _LONGEST_TIME: Final = 16
 """How many digits a time in milliseconds has at most."""
 _LEAST_MS: Final = 100_000_000_000
 """A time below this is in seconds: in milliseconds it would be one in 1973 or before."""
+_NUMBER: Final = re.compile(rb"-?[0-9]{1,100}(\.[0-9]{1,100})?")
+"""A decimal number that a double can hold."""
+
 NO_TIME: Final = -1
 """What stands for a time that cannot be read as one."""
 
@@ -148,6 +152,12 @@ class Field:
             return NO_TIME
         time = int(value)
         return time if time >= _LEAST_MS else time * 1000
+
+    def number_in(self, payload: bytes) -> float:
+        """Return the decimal number that the field holds, to double precision; 0 without the field,
+        or if it holds none."""
+        value = self.value_in(payload)
+        return 0.0 if value is None or _NUMBER.fullmatch(value) is None else float(value)
 
 
 def next_line(data: bytes, at: i64) -> i64:

@@ -178,7 +178,9 @@ class History:
         """New entries, and those that are due again."""
         words = ("XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count)
         reply = self.ask(*words, "STREAMS", self.facts.key, ">")
-        self.delivered(self.entries_in(reply), by_policy=True)
+        numbers = self.entries_in(reply)
+        self.check_priority(numbers)
+        self.delivered(numbers, by_policy=True)
 
     def do_wait(self, consumer: str) -> None:
         """The same, waiting for one."""
@@ -366,6 +368,28 @@ class History:
             delay = least_delay(policies["backoff"], known.deliveries)
             assert self.now >= known.last_ms + delay, "an entry is delivered again too early"
 
+    def check_priority(self, numbers: list[int]) -> None:
+        """That these, which a read was just given, are those with the highest numbers that may be
+        delivered, of what nobody was given before."""
+        name = self.policies.get("priority-field")
+        if name is None or not numbers:
+            return
+        given = [self.rank_of(number, name) for number in numbers]
+        assert given == sorted(given), "entries are delivered in another order"
+        if "look-ahead" in self.policies or "order-by" in self.policies:
+            return
+        free = {number for number, owner, _ in self.pending() if not owner} | set(self.unread())
+        for number in free - set(self.letters()):
+            known = self.facts.entries[number]
+            if not known.last_ms and ("delay-field" not in self.policies or known.at <= self.now):
+                assert self.rank_of(number, name) > given[-1], f"{number} is left behind"
+
+    def rank_of(self, number: int, name: str) -> tuple[int, list[int]]:
+        """The place of an entry among those that may be delivered."""
+        known = self.facts.entries[number]
+        priority = known.number if name == "n" else known.at
+        return -priority, [int(part) for part in known.id.split("-")]
+
     def check_rate(self, count: int) -> None:
         """That a reply has no more than its share. A server that has just started has not counted
         anything."""
@@ -427,6 +451,9 @@ class History:
         ]
         waiting = [known for known in never if -(-known.at // 1000) * 1000 > self.now]
         ordered, delayed = "order-by" in self.policies, "delay-field" in self.policies
+        if "priority-field" in self.policies:
+            assert kept[b"turn"] >= len(never) - len(waiting)
+            ordered = True
         if delayed:
             # Where there is an order, the time of those may have come that are kept for their turn.
             assert kept[b"time"] <= len(waiting), "entries that wait for their time"

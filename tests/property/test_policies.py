@@ -41,12 +41,24 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "order-by with retries": ("order-by", "value", "ack-wait", 150, *DEAD_LETTERS),
     "order-by, looking ahead for one": ("order-by", "value", "look-ahead", 1, "backoff", "50,150"),
     "order-by with delays": ("order-by", "value", "delay-field", "at", "look-ahead", 2),
+    "priority-field": ("priority-field", "n"),
+    "priority-field with equal numbers": ("priority-field", "at", "ack-wait", 150, *DEAD_LETTERS),
+    "priority-field with delays": ("priority-field", "n", "delay-field", "at", "backoff", "50,150"),
+    "priority-field, looking ahead for two": (
+        *("priority-field", "n", "look-ahead", 2, "ack-wait", 150, "max-pending", 3),
+    ),
+    "priority-field in an order": ("priority-field", "n", "order-by", "value", "ack-wait", 150),
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
     "paused": ("paused", "no", "ack-wait", 150),
     "all together": (
         *("order-by", "value", "only", "kind=tea", "delay-field", "at", "ack-wait", 150),
         *("consumer-ttl", 700, "max-pending", 3, "rate-limit", "4/100", *DEAD_LETTERS),
+    ),
+    "all together, by priority": (
+        *("order-by", "value", "only", "kind=tea", "delay-field", "at", "ack-wait", 150),
+        *("consumer-ttl", 700, "max-pending", 3, "rate-limit", "4/100", *DEAD_LETTERS),
+        *("priority-field", "n", "look-ahead", 4),
     ),
 }
 """Policies of the group."""

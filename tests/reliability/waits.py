@@ -227,6 +227,11 @@ def _lanes(trial: Trial) -> None:
     trial.work()
 
 
+def _priority(trial: Trial) -> None:
+    trial.set("priority-field", "order")
+    trial.work()
+
+
 def _only(trial: Trial) -> None:
     trial.set("only", "kind=coffee")
     trial.work()
@@ -321,6 +326,8 @@ STEPS: Final = (
     Step("`order-by`, one value", _one_lane, UNREAD),
     Step("`order-by`, 5,000 values", _lanes, UNREAD),
     Step("`order-by` set where all of it is pending", _lanes),
+    Step("`priority-field`", _priority, UNREAD),
+    Step("`priority-field` set where all of it is pending", _priority),
     Step("`only`, of which there is nothing", _only, UNREAD),
     Step("`delay-field`, one time for all", _delay, UNREAD),
     Step("`paused`, and no more", _paused, UNREAD),

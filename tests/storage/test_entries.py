@@ -55,3 +55,26 @@ def test_an_entry_is_taken_apart_the_same_whether_its_bytes_are_walked_over_or_n
 def test_a_time_is_in_milliseconds_or_in_seconds(value: bytes, time: int) -> None:
     assert Field(b"at").time_in(encode_entry(1, [b"at", value])) == time
     assert Field(b"other").time_in(encode_entry(1, [b"at", value])) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (b"7", 7.0),
+        (b"-2", -2.0),
+        (b"0.25", 0.25),
+        (b"-0", 0.0),
+        (b"9" * 100, 1e100),
+        (b"9" * 101, 0.0),
+        (b"1e5", 0.0),
+        (b".5", 0.0),
+        (b"5.", 0.0),
+        (b"+5", 0.0),
+        (b"5\n", 0.0),
+        (b"inf", 0.0),
+        (b"", 0.0),
+    ],
+)
+def test_a_number_is_decimal_and_what_is_none_is_zero(value: bytes, number: float) -> None:
+    assert Field(b"at").number_in(encode_entry(1, [b"at", value])) == number
+    assert Field(b"other").number_in(encode_entry(1, [b"at", value])) == 0

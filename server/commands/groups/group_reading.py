@@ -19,7 +19,8 @@ stream has its turn:
 - With ``>``, *claims* come first (CLAIM: pending entries of anybody that have been idle for long
   enough), then in a group with policies what is *due* again, then *new* entries. Where the policies
   look at the fields of entries, the new ones are chosen by :func:`.deliver_selected`; everywhere
-  else they are what follows the last-delivered-id, with policies or without.
+  else they are what follows the last-delivered-id, with policies or without. With
+  ``priority-field`` both are one: :func:`.deliver_ranked` takes whichever has the highest number.
 
 Where nothing is found, the consumer was seen all the same. If the request may wait, it says so with
 a :class:`.Wait`, and each attempt begins anew with looking for the groups: they may have been made
@@ -60,6 +61,7 @@ from server.delivery.reading import (
     Reader,
     Refusals,
     deliver_due,
+    deliver_ranked,
     deliver_selected,
     readable_again,
 )
@@ -298,10 +300,11 @@ class _GroupRead:
         reader = Reader(consumer, options.noack, fits)
         ruled.agenda.build(ruled.group.pending, ruled.stream.log)
         most = min(options.count - len(entries), budget.entries, ruled.allowed)
-        due, more = deliver_due(ruled, reader, most)
+        ranks = ruled.agenda.ranking is not None
+        due, more = (deliver_ranked if ranks else deliver_due)(ruled, reader, most)
         entries += [self._shown(payload, before) for payload, before in due]
-        if more:
-            self._incomplete = True
+        if more or ranks:
+            self._incomplete = self._incomplete or more
             return 0, iter(())
         most = min(options.count - len(entries), ruled.room_for(consumer))
         if most <= 0:

@@ -203,7 +203,8 @@ def test_a_restored_stream_has_none() -> None:
 ALL_NAMES = (
     "ack-wait, auto-group, backoff, consumer-ttl, dead-letter, dead-letter-maxlen, delay-field,"
     " delete, delete-grace, look-ahead, max-deliveries, max-pending, max-pending-consumer, only,"
-    " order-by, paused, rate-limit, reasons, retention, retention-bytes, retention-unread"
+    " order-by, paused, priority-field, rate-limit, reasons, retention, retention-bytes,"
+    " retention-unread"
 )
 
 
