@@ -1,8 +1,9 @@
 """The policies that a stream or a consumer group may have: one table, from which all else follows.
 
 A row says how a policy is called, which values it may have, and what it means. Reading a value, the
-errors of the commands and of the settings, what the page shows, and the tables of docs/delivery.md
-come from there; :class:`GroupRules` and :class:`StreamRules` hold the values as they are used.
+errors of the commands and of the settings, what the page shows, and the tables of
+docs/delivery-policies.md come from there; :class:`GroupRules` and :class:`StreamRules` hold the
+values as they are used.
 
 A value is kept as the text that was given, times in milliseconds whatever their unit was, and a
 policy that is not there is off. What turns one off by itself (``0``, ``no``, nothing) is a value

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/delivery.md from the table of policies: ``python -m
+"""Writes the tables of docs/delivery-policies.md from the table of policies: ``python -m
 tests.docs.policies_page``."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from typing import Final
 
 from server.config.policies import GROUP, STREAM, Table
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "delivery.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "delivery-policies.md"
 
 HEAD: Final = "| policy | value | meaning |\n|---|---|---|\n"
 
