@@ -169,7 +169,7 @@ def test_a_wrong_option_ends_it_with_one_line(
     containers: Containers, arguments: tuple[str, ...]
 ) -> None:
     told = containers.run(*arguments, "--prot", "7000", status=1)
-    assert told == "penstock: command line: prot: unknown setting\n"
+    assert told == "penstock: command line: prot: unknown setting; did you mean 'port'?\n"
 
 
 def test_commands_for_an_image_of_redis_work(containers: Containers) -> None:
