@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis.strategies import booleans, integers, lists, sampled_from, tuples
 
-from server.delivery.agenda import Lanes
+from server.delivery.lanes import Lanes
 from storage.engine.entries import Field
 
 ACTIONS = ["enter", "enter", "enter", "take off", "land", "leave"]

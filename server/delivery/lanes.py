@@ -1,0 +1,154 @@
+"""Which of several pending entries comes first: by the number in a field, or by their order where
+they have the same value."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import Final
+
+from storage.engine.entries import Field
+from storage.engine.log import EntryLog
+
+_FIRST: Final = -float("inf")
+"""Before all numbers."""
+
+# --- ranking ---------------------------------------------------------------------------------
+
+
+class Ranking:
+    """IDs of entries of ``log`` that may be delivered, those with the highest number in ``field``
+    first, and then in their order."""
+
+    __slots__ = ("_field", "_heap", "_log")
+
+    def __init__(self, field: Field, log: EntryLog) -> None:
+        self._field = field
+        self._log = log
+        self._heap: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, entry_id: int, payload: bytes) -> None:
+        """Puts an entry in."""
+        heapq.heappush(self._heap, (-self._field.number_in(payload), entry_id))
+
+    def add_all(self, entry_ids: list[int]) -> None:
+        """Puts entries in, and what the stream does not have any more before all others."""
+        for at, payload in enumerate(self._log.get_many(entry_ids)):
+            if payload is None:
+                heapq.heappush(self._heap, (_FIRST, entry_ids[at]))
+            else:
+                self.add(entry_ids[at], payload)
+
+    def pop(self) -> int:
+        """Takes the first one out, and returns it."""
+        return heapq.heappop(self._heap)[1]
+
+
+# --- lanes -----------------------------------------------------------------------------------
+
+
+class Lane:
+    """Pending entries with the same value: all of them, ascending, and those that are in flight."""
+
+    __slots__ = ("ids", "in_flight")
+
+    def __init__(self, ids: list[int], in_flight: set[int]) -> None:
+        self.ids = ids
+        self.in_flight = in_flight
+
+
+class Lanes:
+    """The lanes of a group, by the value of ``field``. Entries without it are in none of them."""
+
+    __slots__ = ("_field", "_lanes", "_value_of")
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+        self._lanes: dict[bytes, int | Lane] = {}
+        self._value_of: dict[int, bytes] = {}
+
+    def __contains__(self, entry_id: int) -> bool:
+        return entry_id in self._value_of
+
+    def enter(self, entry_id: int, payload: bytes, in_flight: bool) -> bool:
+        """Puts a pending entry into its lane; whether it is alone there. One that is alone and
+        ``in_flight`` is in flight."""
+        value = self._field.value_in(payload)
+        if value is None:
+            return True
+        lane = self._lanes.get(value)
+        if lane is None:
+            self._lanes[value] = entry_id if in_flight else Lane([entry_id], set())
+            self._value_of[entry_id] = value
+            return True
+        if entry_id in self._value_of:
+            return isinstance(lane, int) or len(lane.ids) == 1
+        if isinstance(lane, int):
+            lane = self._lanes[value] = Lane([lane], {lane})
+        insort(lane.ids, entry_id)
+        self._value_of[entry_id] = value
+        return False
+
+    @property
+    def waiting(self) -> int:
+        """How many entries stand behind another one of their lane."""
+        return len(self._value_of) - len(self._lanes)
+
+    def leads(self, entry_id: int) -> bool:
+        """Whether no entry of its lane is before this one."""
+        lane = self._lane_of(entry_id)
+        return lane is None or isinstance(lane, int) or lane.ids[0] == entry_id
+
+    def is_next(self, entry_id: int) -> bool:
+        """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
+        lane = self._lane_of(entry_id)
+        if lane is None:
+            return True
+        return not isinstance(lane, int) and lane.ids[0] == entry_id and not lane.in_flight
+
+    def next_instead(self, entry_id: int) -> int | None:
+        """The entry of the same lane that may be delivered, if it is another one."""
+        lane = self._lane_of(entry_id)
+        if lane is None or isinstance(lane, int) or lane.in_flight or lane.ids[0] == entry_id:
+            return None
+        return lane.ids[0]
+
+    def take_off(self, entry_ids: Sequence[int]) -> None:
+        """Entries are in flight: consumers have them."""
+        for entry_id in entry_ids:
+            lane = self._lane_of(entry_id)
+            if lane is not None and not isinstance(lane, int):
+                lane.in_flight.add(entry_id)
+
+    def land(self, entry_id: int) -> None:
+        """An entry is in flight no more, and pending still."""
+        lane = self._lane_of(entry_id)
+        if isinstance(lane, int):
+            self._lanes[self._value_of[entry_id]] = Lane([lane], set())
+        elif lane is not None:
+            lane.in_flight.discard(entry_id)
+
+    def leave(self, entry_ids: Sequence[int]) -> list[int]:
+        """Entries are pending no more; returns those that may be delivered because of that."""
+        lanes, value_of = self._lanes, self._value_of
+        freed: list[int] = []
+        for entry_id in entry_ids:
+            value = value_of.pop(entry_id, None)
+            if value is None:
+                continue
+            lane = lanes[value]
+            if isinstance(lane, int) or len(lane.ids) == 1:
+                del lanes[value]
+                continue
+            del lane.ids[bisect_left(lane.ids, entry_id)]
+            lane.in_flight.discard(entry_id)
+            freed.append(lane.ids[0])
+        return freed
+
+    def _lane_of(self, entry_id: int) -> int | Lane | None:
+        value = self._value_of.get(entry_id)
+        return None if value is None else self._lanes[value]
