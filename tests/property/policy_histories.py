@@ -373,11 +373,12 @@ class History:
         """That these, which a read was just given, are those with the highest numbers that may be
         delivered, of what nobody was given before."""
         name = self.policies.get("priority-field")
-        if name is None or not numbers:
+        # Where few are looked at ahead others may come into view within one reply.
+        if name is None or not numbers or "look-ahead" in self.policies:
             return
         given = [self.rank_of(number, name) for number in numbers]
         assert given == sorted(given), "entries are delivered in another order"
-        if "look-ahead" in self.policies or "order-by" in self.policies:
+        if "order-by" in self.policies:
             return
         free = {number for number, owner, _ in self.pending() if not owner} | set(self.unread())
         for number in free - set(self.letters()):
