@@ -12,12 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from penstock.client import ClientError, CommandRefused, Connection, parse
+from penstock.debug import DEFAULT_URL, URL_VARIABLE
 from penstock.terminal import Parser
-
-URL_VARIABLE: Final = "PENSTOCK_URL"
-DEFAULT_URL: Final = "redis://127.0.0.1:6379"
-
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 DEAD_STREAM: Final = b"dead-letter-stream"
 """The first field of a dead letter."""
@@ -91,14 +87,6 @@ def text(value: bytes) -> str:
 def word(name: str) -> str:
     """A name as one types it in a command: in quotes if it has to be."""
     return name if re.fullmatch(r"[\w.:/@{}*+-]+", name) else json.dumps(name, ensure_ascii=False)
-
-
-def duration(ms: int) -> str:
-    """A time as one reads it: ``40 ms``, ``2.5 s``, ``5 h``."""
-    for unit, name in _UNITS:
-        if ms >= unit:
-            return f"{ms / unit:.3g} {name}"
-    return f"{ms} ms"
 
 
 def paired(fields: Sequence[bytes]) -> list[tuple[bytes, bytes]]:

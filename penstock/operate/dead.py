@@ -47,7 +47,7 @@ def is_letter(fields: Sequence[bytes]) -> bool:
 
 
 def facts(fields: Sequence[bytes]) -> dict[str, bytes]:
-    """What a letter says of itself: where it was, for whom, how often and why, by short names."""
+    """Return what a letter says of itself, by short names: where it was, for whom, how often, why."""
     own = paired(fields)
     return {
         name.removeprefix(OWN).decode("ascii", "replace"): value

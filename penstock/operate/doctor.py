@@ -9,7 +9,6 @@ from penstock.client import Connection
 from penstock.operate.common import (
     asks,
     connected,
-    duration,
     is_penstock,
     parser,
     run,
@@ -20,6 +19,7 @@ from penstock.operate.common import (
 from penstock.operate.dead import streams_with_letters
 from penstock.operate.groups import gather
 from penstock.terminal import plural
+from penstock.testing.waiting import duration
 
 GONE_MS: Final = 24 * 3_600_000
 """How long a consumer may say nothing until it is taken to be gone."""
@@ -34,7 +34,7 @@ LOCAL: Final = ("127.", "localhost", "::1", "-::1")
 
 
 class Finding(NamedTuple):
-    """What is wrong, in a sentence, and the command that mends it."""
+    """Tells what is wrong, in a sentence, and the command that mends it."""
 
     sentence: str
     remedy: str
@@ -194,7 +194,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Finding]], ...]] = (
 
 
 def examine(server: Connection) -> list[Finding]:
-    """What is wrong with a server and its streams."""
+    """Return what is wrong with a server and its streams."""
     patient = Patient(server)
     return [finding for check in CHECKS for finding in check(patient)]
 

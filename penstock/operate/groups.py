@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.client import Connection
-from penstock.operate.common import connected, duration, parser, run, streams, text
+from penstock.operate.common import connected, parser, run, streams, text
 from penstock.terminal import console, plural
+from penstock.testing.waiting import duration
 
 LONG_MS: Final = 5 * 60_000
 """How long an entry may be pending, or wait to be delivered, until its group is in trouble."""
@@ -47,7 +48,7 @@ class Group:
 
     @property
     def troubles(self) -> list[str]:
-        """What is wrong, in sentences; empty if nothing is."""
+        """Return what is wrong, in sentences; empty if nothing is."""
         found = []
         if self.oldest is not None and self.oldest >= LONG_MS:
             found.append(f"stuck: an entry has been pending for {duration(self.oldest)}")
@@ -165,7 +166,7 @@ def _state(group: Group) -> Text:
 
 
 def verdict(groups: Sequence[Group]) -> str:
-    """What a reader wants to know first, in a sentence."""
+    """Return what a reader wants to know first, in a sentence."""
     troubled = sum(1 for group in groups if group.troubles)
     if not groups:
         return "There are no consumer groups."

@@ -52,7 +52,7 @@ class Watch:
         self._before, self._at = Seen(), clock()
 
     def look(self, rows: int) -> Lines:
-        """What is to be shown, in so many rows at most."""
+        """Return what is to be shown, in so many rows at most."""
         groups, now = gather(self._server, self._pattern), self._clock()
         found = rates(self._before, groups, max(now - self._at, 1e-3))
         self._before, self._at = {(each.stream, each.group): each for each in groups}, now

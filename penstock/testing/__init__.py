@@ -56,5 +56,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is to use, for consoles and editors that complete names."""
+    """Return what there is to use, for consoles and editors that complete names."""
     return __all__
