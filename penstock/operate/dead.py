@@ -47,7 +47,7 @@ def is_letter(fields: Sequence[bytes]) -> bool:
 
 
 def facts(fields: Sequence[bytes]) -> dict[str, bytes]:
-    """Return what a letter says of itself, by short names: where it was, for whom, how often, why."""
+    """Return what a letter says of itself by short names: where it was, for whom, and why."""
     own = paired(fields)
     return {
         name.removeprefix(OWN).decode("ascii", "replace"): value
