@@ -7,7 +7,7 @@ protocol-spec/). A table maps each type of reply to one function for each protoc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from protocol.replies import (
     Bulk,
@@ -86,7 +86,41 @@ def _failure(value: Failure, out: list[bytes], _: Writers) -> None:
 
 def _elements(items: Iterable[Reply], out: list[bytes], writers: Writers) -> None:
     for item in items:
-        writers[type(item)](item, out, writers)
+        _element(item, out, writers)
+
+
+def _element(item: Reply, out: list[bytes], writers: Writers) -> None:
+    """Writes any reply. What most elements are needs no look into the table, which costs three
+    times as much as to write them."""
+    kind = type(item)
+    if kind is int:
+        out.append(b":%d\r\n" % cast(int, item))
+    elif kind is bytes:
+        out.append(cast(bytes, item))
+    elif kind is str:
+        _text(cast(str, item), out, writers)
+    elif kind is Bulk:
+        _bulk(cast(Bulk, item), out, writers)
+    else:
+        writers[kind](item, out, writers)
+
+
+_NAMES: Final[dict[str, bytes]] = {}
+"""Names of fields, encoded: they are the same in each reply."""
+
+_MOST_NAMES: Final = 2000
+
+
+def _name(name: Reply, out: list[bytes], writers: Writers) -> None:
+    if type(name) is not str:
+        _element(name, out, writers)
+        return
+    encoded = _NAMES.get(name)
+    if encoded is None:
+        encoded = bulk(name.encode("utf-8", "surrogateescape"))
+        if len(_NAMES) < _MOST_NAMES:
+            _NAMES[name] = encoded
+    out.append(encoded)
 
 
 def _array(value: list[Reply], out: list[bytes], writers: Writers) -> None:
@@ -110,8 +144,9 @@ def _items2(value: Set | Push, out: list[bytes], writers: Writers) -> None:
 
 def _map2(value: Map, out: list[bytes], writers: Writers) -> None:
     out.append(b"*%d\r\n" % (2 * len(value.pairs)))
-    for pair in value.pairs:
-        _elements(pair, out, writers)
+    for name, item in value.pairs:
+        _name(name, out, writers)
+        _element(item, out, writers)
 
 
 def _pairs2(value: Pairs, out: list[bytes], writers: Writers) -> None:
@@ -123,8 +158,9 @@ def _pairs2(value: Pairs, out: list[bytes], writers: Writers) -> None:
 
 def _map3(value: Map | Pairs, out: list[bytes], writers: Writers) -> None:
     out.append(b"%%%d\r\n" % len(value.pairs))
-    for pair in value.pairs:
-        _elements(pair, out, writers)
+    for name, item in value.pairs:
+        _name(name, out, writers)
+        _element(item, out, writers)
 
 
 def _verbatim2(value: Verbatim, out: list[bytes], _: Writers) -> None:

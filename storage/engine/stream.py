@@ -18,10 +18,14 @@ from storage.errors import IDTooSmall, StreamExhausted
 
 _HALF: Final = 2**63
 _ALL: Final = 2**64
+_SMALL: Final = 2**61
+"""Up to here a number needs no object of its own where compiled."""
 
 
 def signed(value: int) -> int:
     """The counter, or the difference of two, as a signed number of 64 bits."""
+    if -_SMALL <= value <= _SMALL:
+        return value
     return (value + _HALF) % _ALL - _HALF
 
 

@@ -104,3 +104,14 @@ def test_containers_take_any_iterable_once() -> None:
     assert encode(Many(iter([1, 2])), True) == b":1\r\n:2\r\n"
     assert encode(Map(iter([(1, 2)])), True) == b"%1\r\n:1\r\n:2\r\n"
     assert encode(Pairs(iter([(1, 2)])), False) == b"*1\r\n*2\r\n:1\r\n:2\r\n"
+
+
+def test_names_of_fields_that_are_too_many_to_be_kept_are_written_all_the_same() -> None:
+    many = 3000
+    reply = Map([(f"name-{number}", number) for number in range(many)])
+    wanted = b"".join(
+        b"$%d\r\nname-%d\r\n:%d\r\n" % (len(f"name-{number}"), number, number)
+        for number in range(many)
+    )
+    for _ in range(2):
+        assert encode(reply, resp3=True) == b"%%%d\r\n" % many + wanted
