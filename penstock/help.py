@@ -24,25 +24,25 @@ The server:
   penstock -v | --version
   penstock -h | --help
 
-A server that runs, Penstock, Redis or Valkey (--url, or the variable PENSTOCK_URL):
-  penstock top                            its consumer groups, those in trouble first, live
+A running Penstock, Redis or Valkey (--url, or the variable PENSTOCK_URL):
+  penstock top [PATTERN]                  consumer groups, those in trouble first, live
   penstock groups [PATTERN]               the same once, as a table or as JSON
   penstock tail STREAM                    entries as they are added
-  penstock dead list | show | redrive | delete ...     dead letters, and their way back
-  penstock doctor                         what is misconfigured, and what mends it
+  penstock dead list | show | redrive | delete ...     dead letters
+  penstock doctor                         what is misconfigured, and how to fix it
 
 Data:
   penstock check-aof [--fix [--yes]] FOLDER | MANIFEST | FILE
-  penstock import URL [--to URL] ...      streams of another server, or of an RDB file
-  penstock export URL [--from URL] ...
-  penstock pipeline new | run | validate | status ...  streams into a data lake, by Spark
+  penstock import URL [--to URL] ...      streams from another server, or from an RDB file
+  penstock export URL [--from URL] ...    streams to another server
+  penstock pipeline new | run | validate | status ...  streams into tables, with Spark
 
 Tests and shells:
   penstock debug [--url URL] fault | clock | snapshot | trace | wait ...
   penstock completion bash | zsh | fish
 
-Every setting of a configuration file is an option, too; options win over files. Others of Redis 8.0
-are taken without effect, or refused with what to do instead.
+Every setting of a configuration file is also an option; options override files. Other settings of
+Redis 8.0 are accepted without effect, or refused with a message that says what to do instead.
 """
 
 
@@ -62,7 +62,8 @@ def usage() -> str:
     for title, about in sentences().items():
         lines.append(f"{title}:")
         for name, sentence in about.items():
-            default = f" {text}" if (text := config.get_text(name)) else ""
+            text = "." if name == "dir" else config.get_text(name)
+            default = f" {text}" if text else ""
             lines.append(f"  --{name}{default}")
             lines.append(
                 textwrap.fill(sentence, width, initial_indent=" " * 6, subsequent_indent=" " * 6)

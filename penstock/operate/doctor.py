@@ -1,4 +1,4 @@
-"""``penstock doctor``: what is misconfigured, in sentences, each with the command that mends it."""
+"""``penstock doctor``: what is misconfigured, in sentences, each with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG: Final = 1_000_000
 """How many entries a stream may have that nothing trims."""
 
 OFTEN: Final = 10
-"""How often an entry may be delivered where nothing puts it aside."""
+"""How often an entry may be delivered where nothing sets it aside."""
 
 LOCAL: Final = ("127.", "localhost", "::1", "-::1")
 
@@ -66,7 +66,7 @@ def unread_settings(patient: Patient) -> Iterator[Finding]:
     """Where CONFIG GET is refused, what it would tell is not looked at."""
     if not patient.settings:
         yield Finding(
-            "The settings could not be read, so they were not looked at.",
+            "The settings could not be read, so they were not checked.",
             "ACL SETUSER <you> +config|get",
         )
 
@@ -138,14 +138,14 @@ def groups_in_trouble(patient: Patient) -> Iterator[Finding]:
         if not group.consumers and group.waits is not None and group.waits >= GONE_MS:
             yield Finding(
                 f"Nobody reads the group {name}, and entries have waited for"
-                f" {duration(group.waits)}.",
+                f" {duration(group.waits)}. If it is not needed any more, destroy it.",
                 f"XGROUP DESTROY {stream} {own}",
             )
         policies = patient.policies(group.stream, group.group)
         if group.deliveries >= OFTEN and b"max-deliveries" not in policies:
             yield Finding(
                 f"An entry of the group {name} was delivered {group.deliveries} times, and nothing"
-                " puts it aside.",
+                " sets it aside.",
                 f"PENSTOCK POLICY SET {stream} GROUP {own} max-deliveries 5"
                 f" dead-letter {word(f'{group.stream}:dead')}"
                 if patient.is_penstock
@@ -166,7 +166,7 @@ def consumers_gone(patient: Patient) -> Iterator[Finding]:
 
 def _gone(key: bytes, group: bytes, told: dict[bytes, Any]) -> Finding:
     return Finding(
-        f"The consumer {text(told[b'name'])} of {text(group)} ({text(key)}) has said nothing for"
+        f"The consumer {text(told[b'name'])} of {text(group)} ({text(key)}) has been idle for"
         f" {duration(told[b'idle'])} and holds {plural(told[b'pending'], 'entry')}.",
         f"XAUTOCLAIM {word(text(key))} {word(text(group))} <consumer> {GONE_MS} 0",
     )
@@ -203,7 +203,7 @@ def main(args: Sequence[str]) -> int:
     """Runs the tool with the arguments behind its name; returns 1 if it has found something."""
     known = parser(
         "doctor",
-        "What is misconfigured on a server, and the command that mends it. Changes nothing.",
+        "What is misconfigured on a server, and the command that fixes it. Changes nothing.",
         "The exit status is 1 if something was found.",
     )
     options = known.parse_args(args)
@@ -216,5 +216,5 @@ def _examine(url: str) -> int:
     for finding in findings:
         print(f"{finding.sentence}\n    {finding.remedy}")
     if not findings:
-        print("Nothing was found that needs mending.")
+        print("No problems found.")
     return 1 if findings else 0

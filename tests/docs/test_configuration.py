@@ -46,8 +46,8 @@ def test_every_setting_without_an_effect_is_named_with_its_reason() -> None:
     ] == list(described.items())
 
 
-def test_every_setting_that_cannot_be_kept_is_described_with_what_to_do_instead() -> None:
-    *described, eviction = rows("Settings that cannot be kept")
+def test_every_unsupported_value_is_described_with_what_to_do_instead() -> None:
+    *described, eviction = rows("Unsupported values")
     assert described == [
         ["`, `".join(names(each)), each.show(each.default), each.unsupported]
         for each in UNSUPPORTED

@@ -158,3 +158,46 @@ def fill_with_hostile_names(client: Any) -> None:
                 name: name,
             },
         )
+
+
+def fill_with_nothing(_: Any) -> None:
+    """Nothing at all."""
+
+
+LONG = "prod-eu-west-1-telemetry-aggregator-deployment-7d9f8b6c5d"
+
+
+def fill_with_large_things(client: Any) -> None:
+    """Long names, large numbers, values that are binary or large, and very many consumers."""
+    stream, group, now = f"{LONG}:readings:line-3", f"{LONG}-workers", int(time.time() * 1000)
+    for at in range(300):
+        client.xadd(stream, _reading(at), id=f"{now - (300 - at) * 1000}-0")
+    client.execute_command("XSETID", stream, f"{now}-0", "ENTRIESADDED", 9_876_543_210)
+    client.xgroup_create(stream, group, "0", entries_read=1_234_567_890)
+    client.xgroup_create(stream, "g", f"{now}-0")
+    for at in range(120):
+        client.xreadgroup(group, f"{LONG}-{at:05}-x7k2p", {stream: ">"}, count=1 + (at == 7) * 60)
+    entries = [entry for entry, _ in client.xrange(stream, count=4)]
+    for entry, tries in zip(entries, (2**63 - 1, 123_456_789, 12_345, 4), strict=True):
+        idle = 40 * 24 * 60 * MINUTE_MS
+        client.xclaim(stream, group, LONG, 0, [entry], idle=idle, retrycount=tries)
+    client.execute_command(
+        *("PENSTOCK POLICY", "SET", stream, "GROUP", group, "max-deliveries", 1_000_000_000),
+        *("dead-letter", "letters", "ack-wait", 86_400_000),
+    )
+    reason = f"{LONG}: expected a number at $.readings[17].celsius.value, but found {'é' * 200}"
+    for at in range(60):
+        letter = {"stream": stream, "id": f"{now}-0", "group": group, "consumer": LONG}
+        told = {f"dead-letter-{name}": text for name, text in letter.items()}
+        counts = {"dead-letter-deliveries": 1_000_000 * at, "dead-letter-reason": reason}
+        client.xadd("letters", {**told, **counts, **_reading(at)})
+
+
+def _reading(at: int) -> dict[str, Any]:
+    """The fields of an entry: a picture, a text of a megabyte now and then, and short ones."""
+    return {
+        "image": b"\xff\xd8\xff" + bytes(48_000),
+        "text": "a word and another " * (60_000 if at == 299 else 20),
+        f"{LONG}.celsius": f"{at / 7}",
+        "json": '{"line": 3, "tags": ["\N{HOT BEVERAGE}", "\N{CJK UNIFIED IDEOGRAPH-8336}"]}',
+    }
