@@ -82,7 +82,7 @@ def _code(error: ResponseError) -> str:
 ALLOWED: Final = (
     "redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path?db=0,"
     " redis+cluster:// or rediss+cluster:// with one or more host:port for a cluster;"
-    " signs such as '/' and '@' in a password are written %2F and %40"
+    " characters such as '/' and '@' in a password are written %2F and %40"
 )
 
 

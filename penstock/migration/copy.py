@@ -327,7 +327,7 @@ def source_head(source: Connection, key: bytes, start: Head) -> Head:
     """The source's counters now; raises :class:`StreamGone` if it is not the same stream."""
     head = read_head(source, key)
     if head is None or head.last_id < start.last_id:
-        raise StreamGone("removed from the source, or made anew there, during the copy")
+        raise StreamGone("removed from the source, or recreated there, during the copy")
     return head
 
 

@@ -28,7 +28,7 @@ from penstock.operate.common import (
 )
 from penstock.terminal import Parser, console, plural
 
-ABOUT: Final = "Dead letters: what could not be delivered, why, and its way back."
+ABOUT: Final = "Dead letters: entries that could not be processed, why, and how to send them back."
 
 OWN: Final = b"dead-letter-"
 """What the names of the fields begin with that make an entry a dead letter."""
@@ -123,7 +123,7 @@ def redrive(server: Connection, stream: bytes, wanted: Sequence[Letter]) -> tupl
             done += server.call("PENSTOCK", "REDRIVE", stream, *ids)
         return done, "PENSTOCK REDRIVE"
     done = sum(_send_back(server, stream, entry_id) for entry_id, _ in wanted)
-    return done, "XADD and XDEL in one MULTI for each: every group of the stream gets them"
+    return done, "XADD and XDEL in one MULTI each: every group of the stream gets them"
 
 
 def _send_back(server: Connection, stream: bytes, entry_id: bytes) -> bool:
@@ -161,27 +161,29 @@ def main(args: Sequence[str]) -> int:
 def _parse(args: Sequence[str]) -> argparse.Namespace:
     known = Parser(prog="penstock dead", description=ABOUT)
     acts = known.add_subparsers(dest="act", required=True, metavar="list | show | redrive | delete")
-    listing = acts.add_parser("list", help="the streams with dead letters, or those of a stream")
+    listing = acts.add_parser("list", help="streams with dead letters, or the letters of a stream")
     listing.add_argument("stream", nargs="?", default="")
     _choice(listing, SHOWN)
     add_url(listing)
     listing.set_defaults(ids=[])
-    showing = acts.add_parser("show", help="a letter in full")
+    showing = acts.add_parser("show", help="one letter in full")
     showing.add_argument("stream")
     add_url(showing)
     showing.add_argument("ids", nargs=1, metavar="ID")
     showing.add_argument("--json", action="store_true", help="a line of JSON")
     showing.set_defaults(reason="", group="", count=0)
-    for name, text_of in (("redrive", "sends letters back"), ("delete", "deletes letters")):
-        act = acts.add_parser(name, help=f"{text_of}: by ID, or --all of those chosen")
+    for name, text_of in (("redrive", "send letters back"), ("delete", "delete letters")):
+        act = acts.add_parser(name, help=f"{text_of}, by ID or with --all")
         act.add_argument("stream")
         act.add_argument("ids", nargs="*", metavar="ID")
-        act.add_argument("--all", action="store_true", help="all that --reason and --group leave")
+        act.add_argument(
+            "--all", action="store_true", help="all letters, or those of --reason and --group"
+        )
         _choice(act, 0)
         add_url(act)
     found = known.parse_args(args)
     if found.act in ("redrive", "delete") and bool(found.ids) == found.all:
-        known.error("which letters? give their IDs, or --all with --reason or --group if you like")
+        known.error("give the IDs of letters, or --all, with --reason and --group to select some")
     return found
 
 
@@ -189,7 +191,11 @@ def _choice(known: argparse.ArgumentParser, count: int) -> None:
     known.add_argument("--reason", default="", help="only letters with this reason")
     known.add_argument("--group", default="", help="only letters of this group")
     known.add_argument(
-        "--count", type=int, default=count, metavar="N", help="the first N letters, 0 for all"
+        "--count",
+        type=int,
+        default=count,
+        metavar="N",
+        help=f"the first N letters, 0 for all ({count})",
     )
 
 
@@ -221,15 +227,18 @@ def _list_streams(server: Connection) -> int:
 def _list_letters(server: Connection, options: argparse.Namespace) -> int:
     wanted = chosen(server, options)
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("id", "stream", "group", "consumer"):
+    shown.add_column("id", no_wrap=True)
+    for name in ("stream", "group", "consumer"):
         shown.add_column(name, overflow="fold")
-    shown.add_column("deliveries", justify="right")
-    for name in ("reason", "error"):
-        shown.add_column(name, overflow="fold")
+    shown.add_column("tries", justify="right")
+    shown.add_column("reason", overflow="fold")
     for entry_id, fields in wanted:
         told = facts(fields)
-        names = ("stream", "group", "consumer", "deliveries", "reason", "error")
-        shown.add_row(entry_id.decode(), *[Text(text(told.get(name, b""))) for name in names])
+        cells = [
+            text(told.get(name, b"")) for name in ("stream", "group", "consumer", "deliveries")
+        ]
+        why = ": ".join(text(told[name]) for name in ("reason", "error") if told.get(name))
+        shown.add_row(entry_id.decode(), *map(Text, (*cells, why)))
     screen = console()
     screen.print(shown if wanted else "There are no such dead letters.")
     return 0
@@ -250,12 +259,12 @@ def _show(server: Connection, options: argparse.Namespace) -> int:
 
 def _redrive(server: Connection, options: argparse.Namespace) -> int:
     wanted = chosen(server, options)
-    done, how = redrive(server, options.stream.encode(), wanted) if wanted else (0, "nothing")
-    print(f"{plural(done, 'letter')} sent back, by {how}")
+    done, how = redrive(server, options.stream.encode(), wanted) if wanted else (0, "")
+    print(f"{plural(done, 'letter')} sent back{how and f' by {how}'}")
     return 0 if done == len(wanted) else 1
 
 
 def _delete(server: Connection, options: argparse.Namespace) -> int:
     done = delete(server, options.stream.encode(), chosen(server, options))
-    print(f"{plural(done, 'letter')} deleted, by XDEL")
+    print(f"{plural(done, 'letter')} deleted by XDEL")
     return 0

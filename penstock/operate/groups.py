@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from penstock.client import Connection
@@ -133,36 +133,48 @@ def _listed(reply: Any) -> list[Any]:
 
 # --- what is shown ----------------------------------------------------------------------------
 
+Rates = dict[tuple[str, str], tuple[str, str]]
+"""Entries added and delivered per second, by stream and group."""
 
-def table(groups: Sequence[Group], rates: dict[tuple[str, str], tuple[str, str]] | None) -> Table:
-    """The groups as a table; with ``rates``, entries added and delivered a second by stream and
-    group, in columns of their own."""
-    found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=False)
-    for name in ("stream", "group"):
-        found.add_column(name, overflow="fold")
-    for name in ("lag", "pending", "oldest", "deliveries", "consumers"):
-        found.add_column(name, justify="right", no_wrap=True)
-    if rates is not None:
-        for name in ("added/s", "delivered/s"):
-            found.add_column(name, justify="right", no_wrap=True)
-    found.add_column("state", overflow="fold")
+HEADS: Final = ("lag", "pending", "oldest", "tries", "consumers")
+RATES: Final = ("added/s", "read/s")
+
+_GAP: Final = 2
+
+
+def blocks(groups: Sequence[Group], width: int, rates: Rates | None = None) -> list[list[Text]]:
+    """The head of a table, then each group: a line with its numbers and one for each trouble. A
+    name that leaves no room for the numbers has a line of its own."""
+    named = [f"{group.stream} / {group.group}" for group in groups]
+    rows = [[*HEADS, *(RATES if rates is not None else ())]]
     for group in groups:
-        extra = [] if rates is None else rates.get((group.stream, group.group), ("", ""))
-        found.add_row(*_cells(group), *extra, _state(group))
-    return found
+        extra = () if rates is None else rates.get((group.stream, group.group), ("", ""))
+        rows.append([*_cells(group), *extra])
+    widths = [max(map(len, column)) + _GAP for column in zip(*rows, strict=True)]
+    numbers = ["".join(map(str.rjust, row, widths)) for row in rows]
+    names = ["stream / group", *named]
+    fitting = [cell_len(name) for name in names if cell_len(name) <= width - sum(widths)]
+    room = max(fitting, default=0)
+    return [
+        [*_lines(name, number, room), *_troubles(group)]
+        for name, number, group in zip(names, numbers, (None, *groups), strict=True)
+    ]
 
 
-def _cells(group: Group) -> list[Text]:
+def _lines(name: str, numbers: str, room: int) -> list[Text]:
+    if cell_len(name) <= room:
+        return [Text(set_cell_size(name, room) + numbers)]
+    return [Text(name, overflow="fold"), Text(" " * room + numbers)]
+
+
+def _troubles(group: Group | None) -> list[Text]:
+    return [Text(f"    {each}", style="bold red") for each in group.troubles] if group else []
+
+
+def _cells(group: Group) -> list[str]:
     lag = "?" if group.lag is None else f"{group.lag:,}"
     oldest = "-" if group.oldest is None else duration(group.oldest)
-    counts = (lag, f"{group.pending:,}", oldest, f"{group.deliveries:,}", f"{group.consumers:,}")
-    return [Text(cell) for cell in (group.stream, group.group, *counts)]
-
-
-def _state(group: Group) -> Text:
-    if not group.troubles:
-        return Text("fine", style="green")
-    return Text("; ".join(group.troubles), style="bold red")
+    return [lag, f"{group.pending:,}", oldest, f"{group.deliveries:,}", f"{group.consumers:,}"]
 
 
 def verdict(groups: Sequence[Group]) -> str:
@@ -172,7 +184,8 @@ def verdict(groups: Sequence[Group]) -> str:
         return "There are no consumer groups."
     if not troubled:
         return f"{plural(len(groups), 'group')}, none of them in trouble."
-    return f"{troubled:,} of {plural(len(groups), 'group')} in trouble."
+    verb = "is" if troubled == 1 else "are"
+    return f"{troubled:,} of {plural(len(groups), 'group')} {verb} in trouble."
 
 
 def main(args: Sequence[str]) -> int:
@@ -180,10 +193,10 @@ def main(args: Sequence[str]) -> int:
     known = parser(
         "groups",
         "The consumer groups of a server, those in trouble first, and why.",
-        "The exit status is 1 if a group is in trouble, so that a script can ask.",
+        "The exit status is 1 if a group is in trouble.",
     )
-    known.add_argument("pattern", nargs="?", default="*", help="a glob pattern of streams (*)")
-    known.add_argument("--json", action="store_true", help="a line of JSON for each group")
+    known.add_argument("pattern", nargs="?", default="*", help="glob pattern of the streams (*)")
+    known.add_argument("--json", action="store_true", help="one line of JSON per group")
     options = known.parse_args(args)
     return run("groups", lambda: _show(options.url, options.pattern, options.json))
 
@@ -198,5 +211,6 @@ def _show(url: str, pattern: str, lines: bool) -> int:
         screen = console()
         screen.print(verdict(groups))
         if groups:
-            screen.print(table(groups, None))
+            for block in blocks(groups, screen.width):
+                screen.print(*block, sep="\n")
     return 1 if any(group.troubles for group in groups) else 0

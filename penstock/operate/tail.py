@@ -50,17 +50,17 @@ def main(args: Sequence[str]) -> int:
         dest="after",
         default="$",
         metavar="ID",
-        help="begins behind this ID; 0 is the first entry, and $ what comes from now on ($)",
+        help="start after this ID: 0 shows all entries, $ only new ones ($)",
     )
     known.add_argument(
         "--filter",
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="only entries with this field; may be given several times",
+        help="only entries with this value of this field; may be repeated",
     )
-    known.add_argument("--json", action="store_true", help="a line of JSON for each entry")
-    known.add_argument("--count", type=int, default=0, metavar="N", help="ends after N entries")
+    known.add_argument("--json", action="store_true", help="one line of JSON per entry")
+    known.add_argument("--count", type=int, default=0, metavar="N", help="quit after N entries")
     options = known.parse_args(args)
     wanted = []
     for word in options.filter:

@@ -12,14 +12,12 @@ from rich.text import Text
 
 from penstock.client import Connection
 from penstock.operate.common import connected, parser, run
-from penstock.operate.groups import Group, gather, table, verdict
+from penstock.operate.groups import Group, Rates, blocks, gather, verdict
 from penstock.terminal import console
 
 EVERY_S: Final = 2.0
 
 Seen = dict[tuple[str, str], Group]
-
-Rates = dict[tuple[str, str], tuple[str, str]]
 
 
 def rates(before: Seen, now: Sequence[Group], seconds: float) -> Rates:
@@ -51,29 +49,32 @@ class Watch:
         self._server, self._pattern, self._clock = server, pattern, clock
         self._before, self._at = Seen(), clock()
 
-    def look(self, rows: int) -> Lines:
-        """Return what is to be shown, in so many rows at most."""
+    def look(self, width: int, height: int) -> Lines:
+        """Return what is to be shown, in a terminal of this size."""
         groups, now = gather(self._server, self._pattern), self._clock()
         found = rates(self._before, groups, max(now - self._at, 1e-3))
         self._before, self._at = {(each.stream, each.group): each for each in groups}, now
-        shown = groups[: max(rows - 4, 1)]
-        more = len(groups) - len(shown)
-        foot = [Text(f"and {more:,} more", style="dim")] if more else []
-        return Lines(
-            Text(f"{self._server.name}: {verdict(groups)}  (Ctrl-C ends)", style="bold"),
-            table(shown, found),
-            *foot,
-        )
+        lines = [Text(f"{self._server.name}: {verdict(groups)}  (Ctrl-C to quit)", style="bold")]
+        for at, block in enumerate(blocks(groups, width, found) if groups else ()):
+            if len(lines) + len(block) >= height and at > 1:
+                lines.append(Text(f"and {len(groups) - at + 1:,} more", style="dim"))
+                break
+            lines.extend(block)
+        return Lines(*lines)
 
 
 def main(args: Sequence[str]) -> int:
     """Runs the tool with the arguments behind its name; returns the exit status."""
     known = parser("top", "The consumer groups of a server, those in trouble first, live.")
-    known.add_argument("pattern", nargs="?", default="*", help="a glob pattern of streams (*)")
+    known.add_argument("pattern", nargs="?", default="*", help="glob pattern of the streams (*)")
     known.add_argument(
-        "--every", type=float, default=EVERY_S, metavar="SECONDS", help="how often (%(default)g)"
+        "--every",
+        type=float,
+        default=EVERY_S,
+        metavar="SECONDS",
+        help="seconds between looks (%(default)g)",
     )
-    known.add_argument("--times", type=int, default=0, metavar="N", help="ends after N looks")
+    known.add_argument("--times", type=int, default=0, metavar="N", help="quit after N looks")
     options = known.parse_args(args)
     if options.every <= 0:
         known.error("--every is a number of seconds above 0")
@@ -85,7 +86,7 @@ def _watch(url: str, pattern: str, every: float, times: int) -> int:
     with connected(url) as server, Live(console=screen, screen=screen.is_terminal) as live:
         watch, looks = Watch(server, pattern), 0
         while True:
-            live.update(watch.look(screen.height), refresh=True)
+            live.update(watch.look(screen.width, screen.height), refresh=True)
             looks += 1
             if looks == times:
                 break

@@ -116,7 +116,7 @@ def check(config: Config) -> None:
         where = config.given.get(error.name, "configuration")
         raise ConfigError(
             f"{where}: {error.name}: {error.reason}"
-            " ('--ignore-unsupported yes' starts the server all the same)"
+            " ('--ignore-unsupported yes' starts the server anyway)"
         ) from error
 
 

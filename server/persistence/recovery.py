@@ -183,7 +183,7 @@ class Recovery:
         size = reader.uncovered.size
         if size:
             what = f"the last {size} bytes have" if reader.has_checksums else "it has"
-            self._state.log.notice(f"{reader.path}: {what} no checksum; loaded all the same")
+            self._state.log.notice(f"{reader.path}: {what} no checksum; loaded anyway")
 
     def _report(self) -> None:
         now = time.monotonic()

@@ -28,9 +28,23 @@ def test_a_group_is_a_row_and_fine(run: Run, client: Client) -> None:
     verdict, head, row = out.splitlines()
     assert (status, verdict) == (0, "1 group, none of them in trouble.")
     assert head.split() == [
-        *("stream", "group", "lag", "pending", "oldest", "deliveries", "consumers", "state")
+        *("stream", "/", "group", "lag", "pending", "oldest", "tries", "consumers")
     ]
-    assert row.split() == ["orders", "kitchen", "1", "0", "-", "0", "0", "fine"]
+    assert row.split() == ["orders", "/", "kitchen", "1", "0", "-", "0", "0"]
+    assert len(head) == len(row)
+
+
+def test_a_long_name_has_a_line_of_its_own_and_the_numbers_stay_in_their_columns(
+    run: Run, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.terminal.PLAIN_WIDTH", 80)
+    name = "telemetry-aggregator-" * 3
+    for stream in ("orders", name):
+        client.xgroup_create(stream, "kitchen", mkstream=True)
+    _, head, row, long, numbers = run("groups")[1].splitlines()
+    assert long == f"{name} / kitchen"
+    assert row.removeprefix("orders / kitchen").split() == numbers.split()
+    assert len(head) == len(row) == len(numbers) <= 80
 
 
 def test_who_fails_comes_first_with_the_reason(run: Run, client: Client) -> None:
@@ -42,9 +56,10 @@ def test_who_fails_comes_first_with_the_reason(run: Run, client: Client) -> None
         client.xclaim("orders", "kitchen", "alice", 0, [entry_id])
     status, out, _ = run("groups")
     assert status == 1
-    assert out.splitlines()[0] == "1 of 2 groups in trouble."
-    assert out.splitlines()[2].endswith("failing: an entry was delivered 6 times")
-    assert out.splitlines()[3].endswith("fine")
+    assert out.splitlines()[0] == "1 of 2 groups is in trouble."
+    assert out.splitlines()[2].startswith("orders / kitchen")
+    assert out.splitlines()[3] == "    failing: an entry was delivered 6 times"
+    assert out.splitlines()[4].startswith("a / kitchen")
 
 
 def test_an_old_entry_is_stuck_and_one_that_waits_is_behind(run: Run, client: Client) -> None:
@@ -76,7 +91,7 @@ def test_names_that_are_no_text_are_shown_and_a_pattern_chooses(run: Run, client
     client.xgroup_create(b"\xff", "a\nb", mkstream=True)
     client.xgroup_create("orders", "[bold]", mkstream=True)
     _, out, _ = run("groups", "[^o]*")
-    assert out.splitlines()[2].startswith("b'\\xff'  \"a\\nb\"")
+    assert out.splitlines()[2].startswith("b'\\xff' / \"a\\nb\"")
     assert len(out.splitlines()) == 3
     assert "[bold]" in run("groups", "orders")[1]
 
@@ -93,7 +108,7 @@ def test_top_looks_as_often_as_it_is_told(run: Run, client: Client) -> None:
     client.xgroup_create("orders", "kitchen", mkstream=True)
     status, out, _ = run("top", "--times", "2", "--every", "0.001")
     assert status == 0
-    assert "1 group, none of them in trouble.  (Ctrl-C ends)" in out
+    assert "1 group, none of them in trouble.  (Ctrl-C to quit)" in out
     assert "added/s" in out
     status, _, error = run("top", "--every", "0")
     assert (status, error.splitlines()[-1]) == (
@@ -107,14 +122,23 @@ def test_top_counts_what_was_added_and_delivered_a_second(url: str, client: Clie
     now = [0.0]
     with Connection("server", parse(url), 0) as server:
         watch = top.Watch(server, "*", lambda: now[0])
-        watch.look(40)
+        watch.look(80, 40)
         for _ in range(10):
             client.xadd("orders", {"item": "tea"})
         read(client, count=4)
         now[0] = 2.0
-        _, shown = watch.look(40).renderables
-    cells = [next(iter(column.cells)) for column in shown.columns[-3:-1]]  # type: ignore[union-attr]
-    assert cells == ["5", "2"]
+        _, head, row = watch.look(80, 40).renderables
+    assert str(head).split()[-2:] == ["added/s", "read/s"]
+    assert str(row).split()[-2:] == ["5", "2"]
+
+
+def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
+    for number in range(9):
+        client.xgroup_create("orders", f"group-{number}", mkstream=True)
+    with Connection("server", parse(url), 0) as server:
+        lines = [str(line) for line in top.Watch(server, "*").look(80, 6).renderables]
+    assert len(lines) == 6
+    assert lines[-1] == "and 6 more"
 
 
 @pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])

@@ -175,7 +175,7 @@ def test_what_cannot_be_kept_is_refused_with_what_to_do_instead(text: str, reaso
         check(config)
     message = str(caught.value)
     assert message.startswith(f"redis.conf, line 2: {text.split()[0]}: {reason}")
-    assert message.endswith(" ('--ignore-unsupported yes' starts the server all the same)")
+    assert message.endswith(" ('--ignore-unsupported yes' starts the server anyway)")
 
 
 @pytest.mark.parametrize(("text", "reason"), UNKEPT)
