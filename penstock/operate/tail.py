@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,9 @@ BLOCK_MS: Final = 1000
 
 MOST: Final = 1000
 """How many entries one read takes."""
+
+SHOWN: Final = 200
+"""How many characters of a value a terminal shows."""
 
 
 def entries(server: Connection, stream: str, after: str) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -35,10 +39,16 @@ def fits(fields: Sequence[bytes], wanted: Sequence[tuple[bytes, bytes]]) -> bool
     return all(each in pairs for each in wanted)
 
 
-def line(entry_id: bytes, fields: Sequence[bytes]) -> str:
-    """An entry in a line: its ID, then its fields."""
-    shown = "  ".join(f"{text(name)}={text(value)}" for name, value in paired(fields))
+def line(entry_id: bytes, fields: Sequence[bytes], most: int | None = None) -> str:
+    """An entry in a line: its ID, then its fields, values in so many characters at most."""
+    shown = "  ".join(f"{text(name)}={_cut(text(value), most)}" for name, value in paired(fields))
     return f"{entry_id.decode()}  {shown}"
+
+
+def _cut(value: str, most: int | None) -> str:
+    if most is None or len(value) <= most:
+        return value
+    return f"{value[:most]}… ({len(value) - most:,} more)"
 
 
 def main(args: Sequence[str]) -> int:
@@ -72,12 +82,13 @@ def main(args: Sequence[str]) -> int:
 
 
 def _tail(options: Any, wanted: Sequence[tuple[bytes, bytes]]) -> int:
-    left = options.count
+    left, most = options.count, SHOWN if sys.stdout.isatty() else None
     with connected(options.url) as server:
         for entry_id, fields in entries(server, options.stream, options.after):
             if not fits(fields, wanted):
                 continue
-            print((as_json if options.json else line)(entry_id, fields), flush=True)
+            shown = as_json(entry_id, fields) if options.json else line(entry_id, fields, most)
+            print(shown, flush=True)
             left -= 1
             if not left:
                 return 0

@@ -150,7 +150,7 @@ async def _move(request: PageRequest) -> Action:
             group_url(database.index, key, group.name),
             [
                 Input("to", "To a time (UTC) or ID", hint="2026-01-31 12:00"),
-                Input("by", "Or back by so many entries", hint="100"),
+                Input("by", "Or back by this many entries", hint="100"),
             ],
         )
     if to:
@@ -264,7 +264,7 @@ def _chosen(request: PageRequest, none: bool = False) -> _Chosen:
 async def _acknowledge(request: PageRequest) -> Action:
     chosen = _chosen(request)
     command = [b"XACK", chosen.ref.key, chosen.ref.group.name, *chosen.texts]
-    about = "They count as done for the group: nobody of it gets them again."
+    about = "They count as done: the group does not get them again."
     return chosen.action(f"Acknowledge {chosen.said}", about, command, grave=True)
 
 
@@ -293,7 +293,7 @@ def _release(chosen: _Chosen) -> Command:
 
 async def _give_back(request: PageRequest) -> Action:
     chosen = _chosen(request)
-    about = "Whoever of the group reads first gets them; the delivery does not count."
+    about = "The next reader of the group gets them; the delivery does not count."
     return chosen.action(f"Give {chosen.said} back", about, _release(chosen))
 
 
@@ -313,7 +313,7 @@ async def _remove(request: PageRequest) -> Action:
     chosen = _chosen(request, none=True)
     ref, consumer = chosen.ref, chosen.consumer
     if consumer is None:
-        raise Refused("Which consumer is to go?", 400)
+        raise Refused("Choose a consumer to remove.", 400)
     if consumer.owned > len(chosen.entries):
         raise Refused(f"It holds more than {number(MOST_IDS)} entries: give them back first.", 409)
     commands = [_release(chosen)] if chosen.entries else []
@@ -359,7 +359,7 @@ async def _set_policies(request: PageRequest) -> Action:
             )
             for name, policy in GROUP.items()
         ]
-        about = "Its own; an empty field leaves it to the stream and the configuration."
+        about = "An empty field means the policy of the stream or the configuration."
         raise Asked(title, about, back, [*inputs])
     words: list[bytes] = []
     gone: list[bytes] = []
@@ -378,7 +378,7 @@ async def _set_policies(request: PageRequest) -> Action:
     if not commands:
         raise Refused("No policy was changed.", 400)
     state = b"".join(b"%s=%s " % pair for pair in sorted(group.policy.items()))
-    return Action(title, "They hold at once.", database.index, [commands], back, state)
+    return Action(title, "They take effect at once.", database.index, [commands], back, state)
 
 
 # --- entries ---------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ async def _add(request: PageRequest) -> Action:
         raise Asked(title, "Every group of the stream gets it.", back, pairs)
     items = _typed(request, None)
     if not items:
-        raise Refused("An entry has at least one field with a name.", 400)
+        raise Refused("An entry needs at least one field with a name.", 400)
     about = "Every group of the stream gets it."
     return Action(title, about, database.index, [[[b"XADD", key, b"*", *items]]], back)
 
@@ -430,7 +430,7 @@ async def _edit(request: PageRequest) -> Action:
     try:
         entry_id = ids.parse(text.encode())
     except InvalidID:
-        raise Refused("What was named is no ID.", 400) from None
+        raise Refused("That is not the ID of an entry.", 400) from None
     [(_, letter)] = letters_of(stream, [entry_id])
     _need_stream(database, letter.origin)
     back = letters_url(database.index, key)
@@ -439,13 +439,13 @@ async def _edit(request: PageRequest) -> Action:
         raise Refused(f"It has more than {MOST_FIELDS} fields: redrive it as it is.", 400)
     to = shown(letter.origin)
     about = (
-        f"The edited entry is added to {to} anew, so every group of it gets it; the letter goes."
+        f"The edited entry is added to {to}, where every group gets it; the letter is deleted."
     )
     if not request.fields.text("filled"):
         raise Asked(title, about, back, list(_inputs_of(letter)))
     items = _typed(request, letter)
     if not items:
-        raise Refused("An entry has at least one field with a name.", 400)
+        raise Refused("An entry needs at least one field with a name.", 400)
     commands = [[b"XADD", letter.origin, b"*", *items], [b"XDEL", key, ids.text(entry_id)]]
     payload = stream.log.get(entry_id) or b""
     return Action(title, about, database.index, [commands], back, payload)
@@ -465,14 +465,14 @@ async def _trim(request: PageRequest) -> Action:
     database, key, stream = request.stream()
     back, title = stream_url(database.index, key), f"Trim {shown(key)}"
     if not request.fields.text("to"):
-        about = f"It has {counted(stream.log.length, 'entry', 'entries')}; the oldest go for good."
-        raise Asked(title, about, back, [Input("to", "Keep so many of the newest")])
+        about = f"It has {counted(stream.log.length, 'entry', 'entries')}; the oldest are deleted for good."
+        raise Asked(title, about, back, [Input("to", "How many of the newest to keep")])
     keep = request.fields.whole("to", -1, 0, 10**15)
     if keep < 0:
-        raise Refused("How many entries stay is a number.", 400)
+        raise Refused("The number of entries to keep is 0 or more.", 400)
     gone = max(0, stream.log.length - keep)
-    went = counted(gone, "entry goes", "entries go")
-    about = f"{went} for good, whether groups have read them or not."
+    went = counted(gone, "entry is", "entries are")
+    about = f"{went} deleted for good, whether or not groups have read them."
     command = [b"XTRIM", key, b"MAXLEN", b"%d" % keep]
     return Action(title, about, database.index, [[command]], back, grave=True)
 
@@ -548,7 +548,7 @@ def _about_redrive(key: bytes, count: int, to_groups: int) -> str:
     if to_groups:
         said.append(
             f"{counted(to_groups, 'dead letter')} will go back to the group: as pending entries"
-            " with no delivery counted, or added anew where the stream has lost them."
+            " with no delivery counted, or as new entries if the stream has lost them."
         )
     if count > to_groups:
         said.append(
@@ -570,7 +570,7 @@ def _need_stream(database: Database, origin: bytes) -> None:
     does not stop the others, which would remove the letter."""
     value = database.get(origin)
     if value is not None and not isinstance(value, Stream):
-        raise Refused(f"{shown(origin)} is no stream.", 409)
+        raise Refused(f"{shown(origin)} is not a stream.", 409)
     if value is not None and value.last_id == ids.MAX:
         raise Refused(f"{shown(origin)} takes no more entries.", 409)
 

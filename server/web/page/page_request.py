@@ -178,7 +178,7 @@ class PageRequest:
         if stream is None:
             other = database.values.get(key)
             if other is not None and database.expires.get(key, self.now + 1) > self.now:
-                raise Refused(f"{shown(key)} is no stream: it holds a {type_name(other)}.")
+                raise Refused(f"{shown(key)} is not a stream: it holds a {type_name(other)}.")
             raise Refused(f"There is no stream {shown(key)} in database {database.index}.")
         return database, key, stream
 
@@ -199,7 +199,7 @@ class PageRequest:
         try:
             entry_id = ids.parse(self.fields.text("id").encode())
         except InvalidID:
-            raise Refused("That is no ID of an entry.", 400) from None
+            raise Refused("That is not the ID of an entry.", 400) from None
         payload = stream.log.get(entry_id)
         if payload is None:
             raise Refused(f"The stream {shown(key)} has no entry {ids.text(entry_id).decode()}.")

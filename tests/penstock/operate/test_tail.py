@@ -8,7 +8,7 @@ import time
 import redis
 
 from penstock.operate.common import connected
-from penstock.operate.tail import entries
+from penstock.operate.tail import entries, line
 from tests.penstock.operate.conftest import Client, Run
 
 
@@ -22,6 +22,11 @@ def test_what_is_there_is_told_from_an_id_on(run: Run, client: Client) -> None:
     )
     out = '{"id": "1-1", "fields": [["item", "tea"], ["size", "2"]]}'
     assert run("tail", "orders", "--from", "0", "--count", "1", "--json") == (0, out, "")
+
+
+def test_a_terminal_shows_the_beginning_of_a_long_value() -> None:
+    assert line(b"1-1", [b"text", b"x" * 1203], 200) == f"1-1  text={'x' * 200}… (1,003 more)"
+    assert line(b"1-1", [b"text", b"x" * 1203]) == f"1-1  text={'x' * 1203}"
 
 
 def test_a_filter_leaves_what_fits(run: Run, client: Client) -> None:

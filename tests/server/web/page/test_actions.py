@@ -306,7 +306,7 @@ def test_a_letter_stays_where_its_stream_takes_nothing(filled: Filled) -> None:
     filled.client.xadd("dead", letter(1, "full"), id="2-0")
     asking = user(filled)
     page = asking.get("/letters?db=0&key=dead")
-    assert "string is no stream." in asking.post("/act", redrive(page, "1-0")).text
+    assert "string is not a stream." in asking.post("/act", redrive(page, "1-0")).text
     assert "full takes no more entries." in asking.post("/act", redrive(page, "2-0")).text
     assert filled.client.xlen("dead") == 2
 
@@ -337,7 +337,7 @@ class TestLettersOfPolicies:
         row = filled.client.xpending_range("orders", "kitchen", "-", "+", 1)[0]
         assert (row["message_id"], row["consumer"], row["times_delivered"]) == (b"1-0", b"", 0)
 
-    def test_others_beside_it_are_added_anew(self, filled: Filled) -> None:
+    def test_others_beside_it_are_added_again(self, filled: Filled) -> None:
         self.give_up(filled, "1-0", "2-0")
         filled.client.xadd("gone", letter(7))
         asking = user(filled)
@@ -621,7 +621,7 @@ def test_a_stream_is_trimmed(filled: Filled) -> None:
     form = asking.post("/act", asking.get("/stream?db=0&key=orders").fields("trim"))
     assert "It has 10 entries" in form.text
     asked = asking.post("/act", [*form.fields(), ("to", "4")])
-    assert "6 entries go for good" in asked.text
+    assert "6 entries are deleted for good" in asked.text
     assert "Done." in confirmed(asking, asked).text
     assert filled.client.xlen("orders") == 4
     assert "is a number" in asking.post("/act", [*form.fields(), ("to", "x")]).text

@@ -236,7 +236,7 @@ def test_an_empty_stream_and_one_of_another_database(asking: Asking, filled: Fil
     filled.look()
     assert "There are no such entries here." in asking.get("/stream?db=3&key=empty").text
     missing = asking.get("/stream?db=3&key=string")
-    assert (missing.status, "string is no stream: it holds a string." in missing.text) == (
+    assert (missing.status, "string is not a stream: it holds a string." in missing.text) == (
         404,
         True,
     )
