@@ -438,9 +438,7 @@ async def _edit(request: PageRequest) -> Action:
     if len(letter.fields) > 2 * MOST_FIELDS:
         raise Refused(f"It has more than {MOST_FIELDS} fields: redrive it as it is.", 400)
     to = shown(letter.origin)
-    about = (
-        f"The edited entry is added to {to}, where every group gets it; the letter is deleted."
-    )
+    about = f"The edited entry is added to {to}, where every group gets it; the letter is deleted."
     if not request.fields.text("filled"):
         raise Asked(title, about, back, list(_inputs_of(letter)))
     items = _typed(request, letter)
@@ -465,7 +463,8 @@ async def _trim(request: PageRequest) -> Action:
     database, key, stream = request.stream()
     back, title = stream_url(database.index, key), f"Trim {shown(key)}"
     if not request.fields.text("to"):
-        about = f"It has {counted(stream.log.length, 'entry', 'entries')}; the oldest are deleted for good."
+        held = counted(stream.log.length, "entry", "entries")
+        about = f"It has {held}; the oldest are deleted for good."
         raise Asked(title, about, back, [Input("to", "How many of the newest to keep")])
     keep = request.fields.whole("to", -1, 0, 10**15)
     if keep < 0:

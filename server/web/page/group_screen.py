@@ -39,12 +39,15 @@ PAGE: Final = 25
 MOST_SEGMENTS: Final = 4000
 """How many segments of pending entries are looked at for those that come first."""
 
-ORDERS: Final = {"age": "oldest first", "deliveries": "most delivered", "id": "ID"}
+ORDERS: Final = {"age": "Oldest first", "deliveries": "Most delivered", "id": "By ID"}
 
 _CHUNK: Final = 500
 
 _LENGTHS: Final = re.compile(rb"[1-9][0-9]*(?![0-9%])")
 """The times in a value, without a percentage."""
+
+_SENTENCE: Final = re.compile(r".*?(?<!\.)\.(?= |$)|.*")
+"""The first sentence of a text; three dots do not end one."""
 
 
 class Setting(NamedTuple):
@@ -215,7 +218,7 @@ def told(request: PageRequest, db: int, settings: Settings) -> list[Setting]:
 
 
 def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> Setting:
-    says = ALL[name].help.split(".")[0].replace("`", "") + "."
+    says = _SENTENCE.match(ALL[name].help.replace("`", ""))[0]  # type: ignore[index]
     text, target = shown(value), None
     if name == DEAD_LETTER.name and value:
         if request.viewer.may_see(value):
@@ -224,7 +227,10 @@ def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> Settin
             text = "a stream that is not for your user"
     elif name in TIMES:
         lengths = [duration(int(each)) for each in _LENGTHS.findall(value)]
-        text = f"{text} ({', '.join(lengths)})" if lengths else text
+        if value.isdigit():
+            text = lengths[0] if lengths else text
+        elif lengths:
+            text = f"{text} ({', '.join(lengths)})"
     return Setting(shown(name), text, says, target)
 
 

@@ -65,7 +65,7 @@ def test_a_group_shows_those_that_are_in_force(asking: Asking) -> None:
 def test_a_stream_shows_its_own_and_what_it_gives_its_groups(asking: Asking) -> None:
     text = asking.get(STREAM).text
     assert "max-pending 20" in text
-    assert "retention 86400000 (1 d)" in text
+    assert "retention 1 d" in text
     assert "max-deliveries" not in text
 
 

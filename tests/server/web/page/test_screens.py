@@ -145,7 +145,7 @@ def test_a_stream_shows_its_groups_and_its_newest_entries(asking: Asking) -> Non
     rows = answer.table("Added")
     assert rows[0][2] == "order 10399 item tea cups 0"
     assert len(rows) == stream_screen.PAGE
-    assert "400 entries of 19 min" in answer.text
+    assert "400 entries over 19 min" in answer.text
     assert "400 ever" in answer.text
 
 
