@@ -96,8 +96,7 @@ def test_what_cannot_be_kept_ends_the_start_in_one_line(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr == (
         "penstock: redis.conf, line 2: cluster-enabled: argument must be no: there is no cluster:"
-        " let clients connect to one server ('--ignore-unsupported yes' starts the server all the"
-        " same)\n"
+        " let clients connect to one server ('--ignore-unsupported yes' starts the server anyway)\n"
     )
     eviction = ("--maxmemory", "100gb", "--maxmemory-policy", "allkeys-lru")
     options = ("redis.conf", "--ignore-unsupported", "yes", *eviction)

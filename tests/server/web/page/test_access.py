@@ -256,7 +256,7 @@ def test_a_user_sees_of_the_server_what_its_commands_tell(closed: Filled) -> Non
 def test_a_user_without_commands_sees_nothing(closed: Filled) -> None:
     asking = Asking(closed.http)
     asking.log_in("blind", "secret")
-    assert "There are no streams that you may see." in asking.get("/").text
+    assert "Your user may not see any stream" in asking.get("/").text
     assert asking.get("/stream?db=0&key=payments").status == 403
 
 

@@ -541,7 +541,7 @@ def test_a_consumer_that_is_removed_gives_its_entries_back_first(filled: Filled)
     assert len(pending(filled.client)) == 8
     assert "The consumer is not there any more." in asking.post("/act", page.fields("remove")).text
     without = [pair for pair in page.fields("remove") if pair[0] != "consumer"]
-    assert "Which consumer" in asking.post("/act", [*without, ("id", "1-0")]).text
+    assert "Choose a consumer" in asking.post("/act", [*without, ("id", "1-0")]).text
 
 
 def test_entries_become_dead_letters_where_there_is_a_place_for_them(filled: Filled) -> None:
