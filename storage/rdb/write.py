@@ -87,14 +87,6 @@ def in_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def version_for(keyspace: Keyspace) -> int:
-    """The oldest version that holds all of the keyspace that any version holds."""
-    versions = [codes.REDIS_7_0]
-    for database in keyspace.databases:
-        versions += map(needed_version, database.values.values())
-    return max(versions)
-
-
 def _beginning(version: int, aux: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
     yield b"VALKEY%03d" % version if version == codes.VALKEY else b"REDIS%04d" % version
     for name, value in aux:

@@ -146,12 +146,6 @@ def id_ms(entry_id: int) -> int | None:
     return ms if ms >= EARLIEST_MS else None
 
 
-def id_moment(entry_id: int) -> str:
-    """The time in an ID, if it is one."""
-    ms = ids.split(entry_id)[0]
-    return moment(ms) if ms >= EARLIEST_MS else NONE
-
-
 def deliveries(count: int) -> str:
     """A delivery count; one that XNACK FATAL has set to the highest says so."""
     return "given up" if count >= 2**63 - 1 else number(count)

@@ -9,7 +9,7 @@ from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.read import Aux, Library
-from storage.rdb.write import CHUNK, dump, needed_version, version_for, write_rdb
+from storage.rdb.write import CHUNK, dump, needed_version, write_rdb
 from tests.storage.rdb.builders import items_of, keyspace_of, payload
 
 ONE = (1 << 64) + 1
@@ -130,9 +130,9 @@ def test_redis_7_0_has_one_time_of_a_consumer() -> None:
     group = stream.add_group(b"g", 0, 0)
     assert (needed_version(stream), needed_version(b"x")) == (10, 10)
     group.add_consumer(b"c", NOW).active = NOW
-    assert version_for(keyspace) == 10
+    assert needed_version(stream) == 10
     group.consumers[b"c"].active = -1
-    assert version_for(keyspace) == 11
+    assert needed_version(stream) == 11
     assert read_again(keyspace, 11).groups[b"g"].consumers[b"c"].active == -1
     assert read_again(keyspace, 10).groups[b"g"].consumers[b"c"].active == NOW
 
