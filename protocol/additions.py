@@ -36,18 +36,19 @@ class Form:
     """A form that XADDs share which are cut out together: how they begin, their ID included.
 
     ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
-    so many ``fields`` and their values. ``entry_id`` is the ID that is given, -1 if the server is
-    to make one, and ``text`` its bulk string.
+    so many ``fields`` and their values. ``ms`` and ``seq`` are the halves of the ID that is given,
+    -1 if the server is to make one, and ``text`` its bulk string.
     """
 
-    __slots__ = ("entry_id", "fields", "header", "key", "options", "prefix", "text")
+    __slots__ = ("fields", "header", "key", "ms", "options", "prefix", "seq", "text")
 
     def __init__(self, prefix: bytes, key: bytes, options: bytes, fields: int) -> None:
         self.prefix = prefix
         self.key = key
         self.options = options
         self.fields = fields
-        self.entry_id = -1
+        self.ms: i64 = -1
+        self.seq: i64 = -1
         self.text = b""
         self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
 
@@ -61,51 +62,73 @@ def may_begin(data: bytes, at: int) -> bool:
     return False
 
 
-def form_at(data: bytes, at: int) -> Form | None:
+def form_at(data: bytes, at: i64) -> Form | None:
     """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
     ``*`` nor, where there are no options, a plain ``ms-seq``."""
     count = count_at(data, at)
     if count < _FEWEST_WORDS + 2:
         return None
     name = line_end(data, at)
-    key = name + len(_NAME)
-    text = data[name:key]
-    if text != _NAME and text.upper() != _NAME:
+    key = bulk_end(data, name)
+    if key - name != len(_NAME) or not _is_xadd(data, name + len(b"$4\r\n")):
         return None
     options = start = bulk_end(data, key)
-    words = _FEWEST_WORDS
-    entry_id = -1
-    while start >= 0 and data[start : start + len(AUTOMATIC)] != AUTOMATIC:
-        end = bulk_end(data, start)
-        if words == _FEWEST_WORDS and end >= 0:
-            entry_id = _given_id(data, line_end(data, start), end - 2)
-            if entry_id >= 0:
+    words: i64 = _FEWEST_WORDS
+    ms: i64 = -1
+    seq: i64 = -1
+    fields: i64 = -1
+    while start >= 0:
+        fields = bulk_end(data, start)
+        if fields < 0 or (fields - start == len(AUTOMATIC) and data[fields - 3] == 0x2A):  # '*'
+            break
+        if words == _FEWEST_WORDS:
+            ms, seq = _given_id(data, line_end(data, start), fields - 2)
+            if ms >= 0:
                 break
-        start = end
+        start = fields
         words += 1
     items = count - words
-    if start < 0 or words > _MOST_WORDS or items < 2 or items % 2:
+    if start < 0 or fields < 0 or words > _MOST_WORDS or items < 2 or items & 1:
         return None
-    fields = start + len(AUTOMATIC) if entry_id < 0 else bulk_end(data, start)
-    form = Form(
-        data[at:fields], data[line_end(data, key) : options - 2], data[options:start], items // 2
-    )
-    if entry_id >= 0:
-        form.entry_id = entry_id
-        form.text = data[start:fields]
+    form = _form(data, at, key, options, start, fields, items >> 1)
+    if ms >= 0:
+        form.ms = ms
+        form.seq = seq
+        form.text = form.prefix[start - at :]
     return form
 
 
-def _given_id(data: bytes, at: i64, end: i64) -> int:
-    """Return the ID ``ms-seq`` that stands there as it is answered; -1 for anything else."""
+def _is_xadd(data: bytes, at: i64) -> bool:
+    """Whether the four bytes there are the name of the command."""
+    return (
+        data[at] | 0x20 == 0x78  # 'x'
+        and data[at + 1] | 0x20 == 0x61  # 'a'
+        and data[at + 2] | 0x20 == 0x64  # 'd'
+        and data[at + 3] | 0x20 == 0x64
+    )
+
+
+def _form(
+    data: bytes, at: int, key: int, options: int, start: int, fields: int, count: int
+) -> Form:
+    """Return the form of which the parts begin at these places."""
+    name = data[line_end(data, key) : options - 2]
+    return Form(data[at:fields], name, data[options:start] if start > options else b"", count)
+
+
+def _given_id(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
+    """Return the halves of the ID ``ms-seq`` that stands there as it is answered; -1 for anything
+    else."""
     ms, dash = _half_at(data, at)
     if dash == at or data[dash] != 0x2D:
-        return -1
+        return -1, -1
     seq, stop = _half_at(data, dash + 1)
-    return ms << 64 | seq if dash + 1 < stop == end else -1
+    if stop == dash + 1 or stop != end:
+        return -1, -1
+    return ms, seq
 
 
-def _half_at(data: bytes, at: i64) -> tuple[int, i64]:
+def _half_at(data: bytes, at: i64) -> tuple[i64, i64]:
     """Return the number that stands there without leading zeros, and where it ends; other bytes
     follow it."""
     number: i64 = 0
@@ -122,9 +145,11 @@ def _half_at(data: bytes, at: i64) -> tuple[int, i64]:
 def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
     """Return where fields of these names and their values end that begin at ``at``; -1 if they are
     not there, or are others."""
+    size = len(data)
     for name in names:
         value = at + len(name)
-        if data[at:value] != name:
+        # Most others end in another byte, which is seen without an object of their own.
+        if value > size or data[value - 3] != name[-3] or data[at:value] != name:
             return -1
         at = bulk_end(data, value)
         if at < 0:
@@ -142,6 +167,10 @@ def cut(
     alike = len(names) == form.fields
     prefix = form.prefix
     before = len(prefix)
+    # Where the key ends, as far as that is known: streams differ in the end of their names.
+    mark = before - len(AUTOMATIC) - len(form.options) - 3
+    last = prefix[mark]
+    size = len(data)
     more = most > 0
     while more:
         start = at + before
@@ -153,5 +182,10 @@ def cut(
             alike = False
         pieces.append(data[start:end])
         at = end
-        more = len(pieces) < most and data[at : at + before] == prefix
+        more = (
+            len(pieces) < most
+            and at + before <= size
+            and data[at + mark] == last
+            and data[at : at + before] == prefix
+        )
     return pieces, at, alike

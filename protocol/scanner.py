@@ -10,7 +10,8 @@ parser that has no limits. Everything else (other spellings, inline commands, wh
 is for :mod:`protocol.requests`, which knows all rules.
 
 These loops over bytes are made for the compiler, with native integers of 64 bits (``i64``): 100
-instructions a bulk string. :mod:`protocol.scanner_plain` has the same grammar as regular
+instructions a bulk string. (``x if ... else -1`` would make an object of ``x`` on the way, which
+takes more than that.) :mod:`protocol.scanner_plain` has the same grammar as regular
 expressions, which are quick without one, and has requests built by hiredis.
 """
 
@@ -50,7 +51,9 @@ def bulk_end(data: bytes, at: i64) -> i64:
     end = place + length + 4
     if end > size or data[place + 1] != 0x0A:
         return -1
-    return end if data[end - 2] == 0x0D and data[end - 1] == 0x0A else -1
+    if data[end - 2] != 0x0D or data[end - 1] != 0x0A:
+        return -1
+    return end
 
 
 def bulks_end(data: bytes, at: i64, count: i64) -> i64:
@@ -90,7 +93,9 @@ def count_at(data: bytes, at: i64) -> i64:
         place += 1
         if place + count * _SHORTEST_BULK > size:
             return 0
-    return count if data[place + 1] == 0x0A else 0
+    if data[place + 1] != 0x0A:
+        return 0
+    return count
 
 
 def read_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:

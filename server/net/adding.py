@@ -28,9 +28,10 @@ from server.commands.streams.trimming import trim_key
 from server.road.reasons import LIMITED
 from server.road.session import Session
 from server.services import Services
+from storage.engine import ids
 from storage.engine.effects import EntriesAdded, EntryAdded
 from storage.engine.limits import StreamLimits
-from storage.engine.runs import USUAL, Moment, Run, text_of
+from storage.engine.runs import Moment, Run, text_of
 from storage.engine.stream import Stream
 from storage.engine.trimming import Trim, quiet_room
 from storage.errors import StorageFailure
@@ -189,21 +190,26 @@ class Adder:
         """Adds as many entries at once as may be; returns where their requests end."""
         options = self._options_of(form.options) if form.options else _NO_OPTIONS
         stream = self._open(read.db, form.key) if options.plain else None
-        if stream is None or (form.entry_id >= 0 and form.entry_id <= stream.last_id):
+        if stream is None:
             return at
+        entry_id = ids.MIN
+        if form.ms >= 0:
+            entry_id = ids.join(form.ms, form.seq)
+            if entry_id <= stream.last_id:
+                return at
         trim = options.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         waiting = self._blocking.waiting
         alone = room == 0 or (len(waiting) > 0 and (read.db.index, form.key) in waiting)
         heeded = read.heeded or alone
-        most = 1 if alone or form.entry_id >= 0 else room
+        most = 1 if alone or form.ms >= 0 else room
         names = stream.log.names()
         pieces, end, alike = self._cut(read.data, at, form, most, names)
         if len(pieces) > 1 and (heeded or len(pieces) > _FEW):
             self._add_together(read, form, stream, pieces, names if alike else None)
         else:
             for piece in pieces:
-                self._add_one(read, form, stream, piece, alike, heeded)
+                self._add_one(read, form, stream, entry_id, piece, alike, heeded)
             if room == 0 and pieces and trim is not None:
                 trim_key(read.db, form.key, stream, trim)
         if heeded:
@@ -220,21 +226,28 @@ class Adder:
         return None if self._policies.wants_groups(db, key, stream) else stream
 
     def _add_one(
-        self, read: Read, form: Form, stream: Stream, piece: bytes, alike: bool, heeded: bool
+        self,
+        read: Read,
+        form: Form,
+        stream: Stream,
+        entry_id: int,
+        piece: bytes,
+        alike: bool,
+        heeded: bool,
     ) -> None:
-        """Adds an entry with these fields and values."""
-        usual = False
-        entry_id, text = form.entry_id, form.text
-        if entry_id < 0:
+        """Adds an entry with these fields and values, and with this ID if the form gives one."""
+        ms, seq, text = form.ms, form.seq, form.text
+        if ms < 0:
             moment = read.moment
-            entry_id, seq = moment.first, 0
-            if entry_id <= stream.last_id:  # The stream has IDs left.
-                entry_id = stream.last_id + 1
-                seq = entry_id - moment.first
-            usual = seq < USUAL
-            text = moment.text(seq) if usual else text_of(entry_id)
-        payload = b"*2\r\n" + text + form.header + piece
-        stream.add_packed(entry_id, payload, len(form.header) + len(piece), alike, usual)
+            number: int = stream.next_usual(moment)
+            ms, seq = moment.ms, number
+            if number >= 0:
+                entry_id, text = moment.first + number, moment.text(number)
+            else:
+                entry_id = stream.next_from(moment.first)
+                ms, text = ids.UNKNOWN, text_of(entry_id)
+        payload = b"*2\r\n%b%b%b" % (text, form.header, piece)
+        stream.add_packed(entry_id, ms, seq, payload, len(form.header) + len(piece), alike)
         read.replies.append(text)
         if heeded:
             read.db.emit(EntryAdded(read.db.index, form.key, entry_id, payload, False))

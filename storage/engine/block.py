@@ -6,15 +6,20 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import count as counting_from
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.engine import nodes
 from storage.engine.compression import Packed, Packer
 from storage.engine.entries import decode_entry, pack
-from storage.engine.ids import HALF, MIN
+from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""Whether a loop over the bytes of an entry takes less time than what it saves."""
 _MOST_PER_ENTRY: Final = 38
 """An entry's bytes beside its fields and values in a node, at most."""
 _USUAL_PER_ENTRY: Final = 12
@@ -94,15 +99,22 @@ class Block:
     ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
     enough to tell in most cases that another entry fits. IDs from ``_far`` on are not near the
     first; it is 0 when the block has had one that is not.
+
+    Once an entry had other field names than the first the bound is soon too high, so that each of
+    those that follow is measured when it is added (``_mixed``). That is quick where the halves of
+    its ID are known as native integers, as those of the first are (``_ms`` and ``_seq``; -1 if they
+    have no room in these).
     """
 
     __slots__ = (
-        "_begins_near",
         "_bound",
         "_far",
         "_measured",
+        "_mixed",
+        "_ms",
         "_names",
         "_saved",
+        "_seq",
         "_unmeasured",
         "first",
         "ids",
@@ -120,8 +132,12 @@ class Block:
         self.taken = 0
         self._names = list(items[::2])
         self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
-        self._far = ((first >> 64) + _NEAR) << 64
-        self._begins_near = first & HALF < _NEAR
+        ms, seq = split(first)
+        self._far = (ms + _NEAR) << 64
+        has_room = ms < NATIVE and seq < NATIVE
+        self._ms: i64 = ms if has_room else UNKNOWN
+        self._seq: i64 = seq if has_room else UNKNOWN
+        self._mixed = False
         self._measured = 0
         self._unmeasured = 0
         self._bound = 0
@@ -131,27 +147,42 @@ class Block:
         if self._names == other._names:
             self._names = other._names
 
-    def append(self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
-        """Adds a new highest entry. ``size`` is the length of its fields and values in RESP;
-        ``alike`` tells that its field names are :attr:`names`, ``near`` that its sequence number
-        is below 1,000."""
+    def append(
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
+    ) -> None:
+        """Adds a new highest entry. ``ms`` and ``seq`` are the halves of its ID if both are below
+        :data:`.NATIVE`; else, or where that would have to be found out, they are -1. ``size`` is
+        the length of its fields and values in RESP; ``alike`` tells that its field names are
+        :attr:`names`."""
         if self.packed is not None:
             self.open()
+        exactly = IS_COMPILED and (self._mixed or not alike) and ms >= 0 and self._ms >= 0
+        if exactly:
+            self._mixed = True
+            self.measure()
+            self._measured += nodes.entry_size(
+                payload, ms - self._ms, seq - self._seq, self._names, alike
+            )
+        else:
+            self._unmeasured += 1
+            self._bound += size - self._saved if alike and size < _LONG else size
+        if self._far and not self._is_near(ms, seq):
+            self._note(entry_id)
         self.ids.append(entry_id)
         self.payloads.append(payload)
         self.last = entry_id
         self.taken += 1
-        self._unmeasured += 1
-        if not (near and self._begins_near):
-            self._note(entry_id)
-        elif entry_id >= self._far:
-            self._far = MIN
-        self._bound += size - self._saved if alike and size < _LONG else size
+
+    def _is_near(self, ms: i64, seq: i64) -> bool:
+        """Whether an ID with these halves is surely near the first."""
+        return (
+            ms >= 0 and self._ms >= 0 and ms - self._ms < _NEAR and -_NEAR < seq - self._seq < _NEAR
+        )
 
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
-        if self.packed is not None or (self._far and not (run.near and self._begins_near)):
+        if self.packed is not None or (self._far and not (run.near and 0 <= self._seq < _NEAR)):
             return 0
         end = len(run.sizes)
         if limits.max_entries > 0:
@@ -297,7 +328,7 @@ class Block:
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
         twin.packed = None if self.packed is None else self.packed.copy()
         twin._names, twin._saved = self._names, self._saved
-        twin._far, twin._measured = self._far, self._measured
+        twin._far, twin._measured, twin._mixed = self._far, self._measured, self._mixed
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
 

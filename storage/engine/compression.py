@@ -16,12 +16,13 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
+from struct import pack
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import lz4.block
 
 from storage.engine.entries import id_in
-from storage.engine.ids import HALF, decode
+from storage.engine.ids import HALF, NATIVE, decode
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -47,8 +48,10 @@ LOOKED_AT_A_ROUND: Final = 2000
 
 IS_COMPILED: Final = not __file__.endswith(".py")
 """Whether reading the digits of IDs is quicker than taking integers of 128 bits apart."""
-_WORD: Final = 63
-"""The bits of an integer that fits into a machine word with its sign."""
+_ROOMY: Final = 20
+"""So many bits have room for a usual sequence number."""
+_MOST_MS: Final = 1 << 40
+"""From one ID to another in so many milliseconds both have room in a native integer."""
 _AT_ONCE: Final = 8
 """Where more entries than these were added in a millisecond, their IDs are packed together."""
 
@@ -72,8 +75,8 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
     if bits <= 8:  # An array of bytes is one object, others are two.
         return bytes(numbers)
     for width, typecode in _TYPECODES:
-        if bits <= width:
-            return array(typecode, numbers)
+        if bits <= width:  # An array that is given numbers parses an argument for each.
+            return array(typecode, pack(f"={len(numbers)}{typecode}", *numbers))
     return numbers
 
 
@@ -82,35 +85,51 @@ def _encode(entry_ids: list[int], payloads: list[bytes]) -> tuple[Sequence[int],
     base, last = entry_ids[0] >> 64, entry_ids[-1] >> 64
     if (last - base) * _AT_ONCE < len(entry_ids):
         return _encode_by_time(entry_ids, base, last)
-    shift = _bits_in(payloads) if IS_COMPILED else -1
-    if 0 <= shift < _WORD - (last - base).bit_length():
-        return _encode_texts(payloads, base, shift), shift
+    if IS_COMPILED and last < NATIVE and last - base < _MOST_MS:
+        codes = _encode_texts(payloads, base)
+        if codes:
+            return _tighten(codes)
     numbers = [entry_id & HALF for entry_id in entry_ids]
     shift = max(numbers).bit_length()
     pairs = zip(entry_ids, numbers, strict=True)
     return [(entry_id >> 64) - base << shift | number for entry_id, number in pairs], shift
 
 
-def _bits_in(payloads: list[bytes]) -> int:
-    """Return how many bits the highest sequence number of these entries has; -1 where an ID has
-    too many digits to be read."""
-    highest: i64 = 0
-    for payload in payloads:
-        seq = id_in(payload)[1]
-        if seq < 0:
-            return -1
-        if seq > highest:
-            highest = seq
-    return int(highest).bit_length()
-
-
-def _encode_texts(payloads: list[bytes], base: i64, shift: i64) -> list[int]:
-    """Return the codes of the IDs of these entries."""
+def _encode_texts(payloads: list[bytes], base: i64) -> list[int]:
+    """Return codes with :data:`_ROOMY` bits for the sequence number; none if one has no room."""
     codes: list[int] = []
     for payload in payloads:
         ms, seq, _ = id_in(payload)
-        codes.append(ms - base << shift | seq)
+        if ms < 0 or seq >> _ROOMY:
+            return []
+        codes.append(ms - base << _ROOMY | seq)
     return codes
+
+
+def _tighten(codes: list[int]) -> tuple[list[int], int]:
+    """Return such codes with as many bits as the sequence numbers need, and how many that is."""
+    used: i64 = 0
+    for code in codes:
+        used |= code
+    mask: i64 = (1 << _ROOMY) - 1
+    shift: i64 = int(used & mask).bit_length()
+    tight: list[int] = []
+    for code in codes:
+        wide: i64 = code
+        tight.append(wide >> _ROOMY << shift | wide & mask)
+    return tight, shift
+
+
+def _ends_of(payloads: list[bytes]) -> list[int]:
+    """Return where each of these begins that follow each other, and where the last one ends."""
+    if not IS_COMPILED:
+        return list(accumulate(map(len, payloads), initial=0))
+    end: i64 = 0
+    ends: list[int] = [0]
+    for payload in payloads:
+        end += len(payload)
+        ends.append(end)
+    return ends
 
 
 def _encode_by_time(entry_ids: list[int], base: int, last: int) -> tuple[Sequence[int], int]:
@@ -163,8 +182,7 @@ class Packed:
         codes, self._shift = _encode(entry_ids, payloads)
         self._mask = (1 << self._shift) - 1
         self._codes = _narrow(codes)
-        ends = list(accumulate(map(len, payloads), initial=0))
-        self._ends = _narrow(ends)
+        self._ends = _narrow(_ends_of(payloads))
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
         self._dense = False

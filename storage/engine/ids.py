@@ -21,6 +21,10 @@ MAX: Final = 2**128 - 1
 """18446744073709551615-18446744073709551615."""
 MIN: Final = 0
 """0-0, which no entry has."""
+NATIVE: Final = 10**18
+"""Halves below this, and their differences, have room in a native integer."""
+UNKNOWN: Final = -1
+"""What stands for both halves of an ID where one of them has none, or where nobody has looked."""
 
 IS_COMPILED: Final = not __file__.endswith(".py")
 """Whether a loop over bytes is quicker than methods of bytes."""

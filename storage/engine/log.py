@@ -38,7 +38,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count as counting_from
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.engine import ids, nodes
 from storage.engine.block import Block, Held, LoadedRun, read_held, read_reversed
@@ -55,6 +55,9 @@ from storage.engine.entries import (
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 from storage.errors import EntryTooLarge
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 __all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
 
@@ -90,7 +93,7 @@ class EntryLog:
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
             self._begin_block(entry_id, items)
         block = self._blocks[-1]
-        block.append(entry_id, payload, size, items[::2] == block.names, False)
+        block.append(entry_id, ids.UNKNOWN, ids.UNKNOWN, payload, size, items[::2] == block.names)
         self.length += 1
         return payload
 
@@ -105,7 +108,7 @@ class EntryLog:
         return self._bulks
 
     def append_packed(
-        self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
     ) -> None:
         """Adds an entry above all others, of which this is the RESP form; the others are as for
         :meth:`.Block.append`."""
@@ -114,7 +117,7 @@ class EntryLog:
             if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
                 self._begin_block(entry_id, items)
                 alike = True
-        self._blocks[-1].append(entry_id, payload, size, alike, near)
+        self._blocks[-1].append(entry_id, ms, seq, payload, size, alike)
         self.length += 1
 
     def append_loaded(self, run: LoadedRun) -> None:
@@ -131,7 +134,11 @@ class EntryLog:
     def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
         alike = bool(self._blocks) and run.names == self._blocks[-1].names
-        self.append_packed(run.entry_ids[at], run.payloads[at], run.sizes[at], alike, run.near)
+        self._append_unknown(run.entry_ids[at], run.payloads[at], run.sizes[at], alike)
+
+    def _append_unknown(self, entry_id: int, payload: bytes, size: int, alike: bool) -> None:
+        """Adds an entry; the halves of its ID are not looked at."""
+        self.append_packed(entry_id, ids.UNKNOWN, ids.UNKNOWN, payload, size, alike)
 
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
@@ -166,7 +173,7 @@ class EntryLog:
                 self.length += end - at
                 return end
         size = len(run.header) + len(run.pieces[at])
-        self.append_packed(run.first + at, payloads[at], size, self._are_alike(run), False)
+        self._append_unknown(run.first + at, payloads[at], size, self._are_alike(run))
         return at + 1
 
     def _are_alike(self, run: Run) -> bool:

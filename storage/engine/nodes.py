@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
-from storage.engine.entries import id_in, next_line, text_at, unpack
-from storage.engine.ids import HALF, split
+from storage.engine.entries import id_in, items_at, next_line, text_at, unpack
+from storage.engine.ids import HALF, NATIVE, split
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -44,8 +44,6 @@ _LEAST: Final = -(2**63)
 _CLOSE: Final = 2**32
 """From one ID with a sequence number below this to another, less than this above, it is the same
 millisecond."""
-_SHORT: Final = 10**18
-"""Halves of IDs below this one, and their differences, are machine words."""
 
 
 def integer_size(value: i64) -> i64:
@@ -129,7 +127,7 @@ def entries_size(
 ) -> int:
     """Bytes of entries with ascending IDs, given in their RESP forms as well, in the node that
     begins with the ID ``first`` and has these field names."""
-    if IS_COMPILED and max(split(first)) < _SHORT:
+    if IS_COMPILED and max(split(first)) < NATIVE:
         return _walked_size(entry_ids, payloads, first, names)
     return ids_size(entry_ids, first) + items_size(payloads, names)
 
@@ -145,10 +143,18 @@ def _walked_size(
         ms, seq, end = id_in(payload)
         if ms < 0:
             size += ids_size([entry_id], first)
+            size += _size_in(payload, next_line(payload, end + _LINE_END), names, False)
         else:
-            size += 2 + integer_size(ms - first_ms) + integer_size(seq - first_seq)
-        size += _size_in(payload, next_line(payload, end + _LINE_END), names)
+            size += entry_size(payload, ms - first_ms, seq - first_seq, names, False)
     return size
+
+
+def entry_size(payload: bytes, ms: i64, seq: i64, names: list[bytes], alike: bool) -> i64:
+    """Bytes of an entry, given in its RESP form, in a node with these field names. The halves of
+    its ID are so far above those of the node's first. ``alike`` tells that its field names are the
+    same; they may be without."""
+    at = items_at(payload)
+    return 2 + integer_size(ms) + integer_size(seq) + _size_in(payload, at, names, alike)
 
 
 def ids_size(entry_ids: list[int], first: int) -> int:
@@ -185,8 +191,9 @@ def _size_of(items: list[bytes], names: list[bytes]) -> int:
     return size + sum(map(element_size, items))
 
 
-def _size_in(payload: bytes, at: i64, names: list[bytes]) -> i64:
-    """Return the size of the fields and values from ``at`` on, without making objects of them."""
+def _size_in(payload: bytes, at: i64, names: list[bytes], known: bool) -> i64:
+    """Return the size of the fields and values from ``at`` on, without making objects of them.
+    ``known`` tells that the fields are ``names``."""
     elements: i64 = 0
     of_names: i64 = 0
     of_values: i64 = 0
@@ -194,23 +201,35 @@ def _size_in(payload: bytes, at: i64, names: list[bytes]) -> i64:
     end: i64 = len(payload)
     while at < end:
         at, stop = text_at(payload, at)
-        length = stop - at
-        if 0 < length <= _LONGEST + 1 and payload[at] <= _NINE:
-            size = _size_at(payload, at, length)
-        else:
-            size = _text_size(length)
-        if elements & 1:
-            of_values += size
-        else:
-            of_names += size
-            place = elements >> 1
-            alike = alike and place < len(names) and payload[at:stop] == names[place]
+        is_value = elements & 1
+        if is_value or not known:
+            length = stop - at
+            if 0 < length <= _LONGEST + 1 and payload[at] <= _NINE:
+                size = _size_at(payload, at, length)
+            else:
+                size = _text_size(length)
+            if is_value:
+                of_values += size
+            else:
+                of_names += size
+                alike = alike and _is_named(payload, at, stop, names, elements >> 1)
         elements += 1
         at = stop + _LINE_END
     count = elements >> 1
     if alike and count == len(names):
         return integer_size(count + 3) + of_values
     return integer_size(count) + integer_size(elements + 4) + of_names + of_values
+
+
+def _is_named(payload: bytes, at: i64, stop: i64, names: list[bytes], place: i64) -> bool:
+    """Whether the text there is the name at this place, if there is one."""
+    if place >= len(names):
+        return False
+    name = names[place]
+    if len(name) != stop - at:
+        return False
+    # Most others end in another byte, which is seen without an object of their own.
+    return at == stop or (payload[stop - 1] == name[-1] and payload[at:stop] == name)
 
 
 def head_size(live: int, deleted: int, names: list[bytes]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.engine import ids
 from storage.engine.block import LoadedRun
@@ -13,8 +13,11 @@ from storage.engine.idempotency import IdempotencyTable
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
 from storage.engine.nodes import radix_tree_nodes
-from storage.engine.runs import Run
+from storage.engine.runs import USUAL, Moment, Run
 from storage.errors import IDTooSmall, StreamExhausted
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _HALF: Final = 2**63
 _ALL: Final = 2**64
@@ -35,17 +38,19 @@ def unsigned(value: int) -> int:
 
 
 class Stream:
-    """A stream value. ``last_id`` is the highest ID ever taken, ``max_deleted_id`` the highest one
-    removed by anything but trimming, ``entries_added`` how many entries there ever were.
+    """A stream value. ``max_deleted_id`` is the highest ID removed by anything but trimming,
+    ``entries_added`` how many entries there ever were.
 
     ``policy`` are the stream's own policies by name; nothing here looks into them."""
 
     __slots__ = (
+        "_last_id",
+        "_last_ms",
+        "_last_seq",
         "_limits",
         "entries_added",
         "groups",
         "idempotency",
-        "last_id",
         "log",
         "max_deleted_id",
         "policy",
@@ -55,7 +60,10 @@ class Stream:
         self._limits = limits
         self.log = EntryLog(limits)
         self.groups: dict[bytes, Group] = {}
-        self.last_id = ids.MIN
+        self._last_id = ids.MIN
+        self._last_ms: i64 = ids.UNKNOWN
+        self._last_seq: i64 = ids.UNKNOWN
+        """The halves of :attr:`last_id`, where they are known; -1 else."""
         self.max_deleted_id = ids.MIN
         self.entries_added = 0
         self.idempotency = IdempotencyTable(limits.idmp_duration, limits.idmp_maxsize)
@@ -73,6 +81,29 @@ class Stream:
         return group is not None
 
     # --- adding and deleting --------------------------------------------------------------
+
+    @property
+    def last_id(self) -> int:
+        """The highest ID ever taken."""
+        return self._last_id
+
+    @last_id.setter
+    def last_id(self, entry_id: int) -> None:
+        self._last_id = entry_id
+        self._last_ms = self._last_seq = ids.UNKNOWN
+
+    def next_usual(self, moment: Moment) -> i64:
+        """Return the sequence number of an entry that is added at this moment, if it is a usual one
+        with the milliseconds of that; -1 if not. Most integers of 128 bits are avoided so."""
+        if self._last_ms == moment.ms:
+            following = self._last_seq + 1
+            if following < USUAL:
+                return following
+            return ids.UNKNOWN
+        if moment.first > self._last_id:
+            return 0
+        above = self._last_id + 1 - moment.first
+        return above if above < USUAL else ids.UNKNOWN
 
     def next_id(self, now: int) -> int:
         """The ID of an entry added now (``*``). Raises :class:`StreamExhausted`."""
@@ -125,11 +156,13 @@ class Stream:
         self.last_id = run.entry_ids[-1]
         self.entries_added += len(run.entry_ids)
 
-    def add_packed(self, entry_id: int, payload: bytes, size: int, alike: bool, near: bool) -> None:
+    def add_packed(
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
+    ) -> None:
         """Appends an entry with an ID above :attr:`last_id`, of which this is the RESP form; the
         others are as for :meth:`.Block.append`."""
-        self.log.append_packed(entry_id, payload, size, alike, near)
-        self.last_id = entry_id
+        self.log.append_packed(entry_id, ms, seq, payload, size, alike)
+        self._last_id, self._last_ms, self._last_seq = entry_id, ms, seq
         self.entries_added += 1
 
     def add_run(self, run: Run) -> list[bytes]:

@@ -91,10 +91,20 @@ def test_packed_entries_are_those_of_the_lists(
         [5, 6, 70_000],
         [5, 6, 2**40],
         [5, 2**63, ids.MAX],
+        [ids.join(7, 0), ids.join(8, 2**20 - 1)],
+        [ids.join(7, 0), ids.join(8, 2**20)],
+        [ids.join(2**63, 0), ids.join(2**63 + 9, 1)],
     ],
-    ids=["evenly spaced", "8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"],
+    ids=[
+        *("evenly spaced", "8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"),
+        *("a usual number", "an unusual one", "late milliseconds"),
+    ],
 )
-def test_ids_any_distance_apart_can_be_packed(entry_ids: list[int]) -> None:
+@pytest.mark.parametrize("walks", [False, True])
+def test_ids_any_distance_apart_can_be_packed(
+    entry_ids: list[int], walks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "IS_COMPILED", walks)
     packed = Packed(entry_ids, [entry(entry_id) for entry_id in entry_ids])
     assert packed.ids(0, len(entry_ids)) == entry_ids
     assert [packed.before(entry_id) for entry_id in entry_ids] == list(range(len(entry_ids)))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from storage.engine import block as block_module
 from storage.engine import compression, ids, nodes
 from storage.engine.compression import COLD_AFTER_MS
 from storage.engine.limits import StreamLimits
@@ -244,20 +245,27 @@ def _takes(block: Block, pairs: list[bytes], most: int) -> bool:
 def _append(block: Block, entry_id: int, pairs: list[bytes]) -> None:
     payload = encode_entry(entry_id, pairs)
     packed = len(payload) - payload.index(b"*", 4)
-    usual = entry_id & ids.HALF < 1000
-    block.append(entry_id, payload, packed, pairs[::2] == block.names, usual)
+    ms, seq = ids.split(entry_id)
+    if max(ms, seq) >= ids.NATIVE:
+        ms = seq = ids.UNKNOWN
+    block.append(entry_id, ms, seq, payload, packed, pairs[::2] == block.names)
 
 
 @settings(max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck))
-@given(entries=ENTRIES, more=items(), data=st.data())
+@given(entries=ENTRIES, more=items(), data=st.data(), walks=st.booleans())
 def test_the_bound_never_decides_other_than_the_exact_size(
-    entries: list[tuple[int, int, list[bytes]]], more: list[bytes], data: st.DataObject
+    entries: list[tuple[int, int, list[bytes]]],
+    more: list[bytes],
+    data: st.DataObject,
+    walks: bool,
 ) -> None:
     block = Block(ids.join(*entries[0][:2]), entries[0][2])
     ms = 0
     for distance, seq, pairs in entries:
         ms = min(ms + distance, ids.HALF) if block.taken else distance
-        _append(block, ids.join(ms, seq), pairs)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(block_module, "IS_COMPILED", walks)
+            _append(block, ids.join(ms, seq), pairs)
         if data.draw(st.booleans()):
             block.measure()
         if data.draw(st.booleans()):
@@ -285,6 +293,34 @@ def test_the_bound_holds_where_it_is_closest_to_the_exact_size(
         exact = block.copy().node_size() + sum(map(len, pairs))
         assert not _takes(block, pairs, exact)
         assert _takes(block, pairs, exact + 1)
+
+
+@settings(deadline=None)
+@given(entries=st.lists(st.tuples(HALVES, HALVES, items(3)), min_size=1, max_size=12))
+def test_entries_take_the_same_whether_they_are_measured_one_by_one_or_together(
+    entries: list[tuple[int, int, list[bytes]]],
+) -> None:
+    blocks = [Block(ids.join(*entries[0][:2]), entries[0][2]) for _ in range(2)]
+    for walks, block in zip((False, True), blocks, strict=True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(block_module, "IS_COMPILED", walks)
+            ms = entries[0][0]
+            for distance, seq, pairs in entries:
+                ms = min(ms + distance, ids.HALF)
+                _append(block, ids.join(ms, seq), pairs)
+    assert blocks[0].node_size() == blocks[1].node_size()
+
+
+def test_where_field_names_are_mixed_each_entry_is_measured_as_it_is_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(block_module, "IS_COMPILED", True)
+    block = Block(ids.join(1, 0), [b"first", b"v"])
+    unmeasured: list[int] = []
+    for seq, name in enumerate([b"first", b"first", b"other", b"first", b"other"]):
+        _append(block, ids.join(1, seq), [name, b"v"])
+        unmeasured.append(block.unmeasured)
+    assert unmeasured == [1, 2, 0, 0, 0]
 
 
 def test_entries_of_one_millisecond_need_not_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:

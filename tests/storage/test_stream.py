@@ -11,6 +11,7 @@ from storage.engine.groups import Group
 from storage.engine.limits import StreamLimits
 from storage.engine.log import encode_entry
 from storage.engine.pending import NEVER, PendingEntry
+from storage.engine.runs import USUAL, Moment
 from storage.engine.stream import Stream
 from storage.engine.trimming import KEEPREF, Trim, trim
 from storage.errors import IDTooSmall, StreamExhausted
@@ -375,3 +376,26 @@ def test_undelivered_entries_are_known_where_the_lag_is_not() -> None:
     group = stream.add_group(b"g", at(1), None)
     assert stream.lag(group) is None
     assert stream.undelivered(group) == 2
+
+
+@pytest.mark.parametrize(
+    ("last", "following"),
+    [
+        ((4, 7), 0),
+        ((5, 0), 1),
+        ((5, USUAL - 2), USUAL - 1),
+        ((5, USUAL - 1), ids.UNKNOWN),
+        ((6, 0), ids.UNKNOWN),
+        ((2**63, 0), ids.UNKNOWN),
+    ],
+)
+def test_the_number_of_the_next_entry_is_the_same_whether_halves_of_the_last_id_are_known(
+    last: tuple[int, int], following: int
+) -> None:
+    known, unknown = stream_of(1), stream_of(1)
+    unknown.last_id = ids.join(*last)
+    halves = last if max(last) < ids.NATIVE else (ids.UNKNOWN, ids.UNKNOWN)
+    payload = encode_entry(unknown.last_id, ITEMS)
+    known.add_packed(unknown.last_id, *halves, payload, len(payload), True)
+    assert known.last_id == unknown.last_id
+    assert known.next_usual(Moment(5)) == unknown.next_usual(Moment(5)) == following

@@ -146,20 +146,24 @@ class _Lines:
 
     def add(self, run: list[int], end: bytes) -> None:
         """Adds the lines of these ascending IDs, behind each of which stands ``end``."""
-        at = 0
-        while at < len(run):
-            ms, number = run[at] >> 64, run[at] & HALF
-            if number < _THOUSAND:
-                digits = len(_NUMBERS[number]) - len(b"\r\n")
-                stop = _end_of_numbers(run, at, 10**digits - number)
-                start = self._start(ms, digits)
-                numbers = _NUMBERS[number : number + stop - at]
-                self.out += (start, (end + start).join(numbers), end)
-                at = stop
-            else:
+        at, size = 0, len(run)
+        while at < size:
+            entry_id = run[at]
+            ms, number = entry_id >> 64, entry_id & HALF
+            at += 1
+            if number >= _THOUSAND:
                 text = b"%d" % number
-                self.out += (self._start(ms, len(text)), text, b"\r\n", end)
-                at += 1
+                self.out.append(self._start(ms, len(text)) + text + b"\r\n" + end)
+                continue
+            digits = 1 if number < 10 else 2 if number < 100 else 3
+            if at == size or run[at] - entry_id > 1:
+                self.out.append(self._start(ms, digits) + _NUMBERS[number] + end)
+                continue
+            stop = _end_of_numbers(run, at - 1, 10**digits - number)
+            start = self._start(ms, digits)
+            numbers = _NUMBERS[number : number + stop + 1 - at]
+            self.out += (start, (end + start).join(numbers), end)
+            at = stop
 
     def _start(self, ms: int, digits: int) -> bytes:
         """Returns what stands before a sequence number of so many digits."""
@@ -180,8 +184,6 @@ def _end_of_numbers(run: list[int], at: int, most: int) -> int:
     first, low, high = run[at], at + 1, min(at + most, len(run))
     if run[high - 1] - first == high - 1 - at:
         return high
-    if run[low] - first > 1:
-        return low
     while high - low > 1:
         middle = (low + high) // 2
         if run[middle - 1] - first == middle - 1 - at:
