@@ -303,7 +303,7 @@ def test_of_megabytes_the_first_part_is_shown_and_all_can_be_downloaded(
 def test_an_entry_tells_where_it_is(asking: Asking, filled: Filled) -> None:
     ids = [entry.decode() for entry, _ in filled.client.xrange("orders")]
     first = asking.get(f"/entry?db=0&key=orders&id={ids[0]}").text
-    assert "kitchen has it with ann, after 12 tries." in first
+    assert "Pending in kitchen with ann after 12 tries." in first
     assert "invoices Acknowledged analytics Acknowledged" in first
     last = asking.get(f"/entry?db=0&key=orders&id={ids[-1]}").text
     assert "kitchen Not delivered yet invoices Not delivered yet analytics Acknowledged" in last
