@@ -307,7 +307,7 @@ def test_an_entry_tells_where_it_is(asking: Asking, filled: Filled) -> None:
     assert "invoices Acknowledged analytics Acknowledged" in first
     last = asking.get(f"/entry?db=0&key=orders&id={ids[-1]}").text
     assert "kitchen Not delivered yet invoices Not delivered yet analytics Acknowledged" in last
-    assert "No group has it pending." in last
+    assert "It is not pending in any group." in last
 
 
 def test_an_entry_of_very_many_fields_shows_some(
