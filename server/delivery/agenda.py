@@ -21,10 +21,10 @@ is then no more than its ID. Of those that nobody has only the first of each lan
 when it leaves, the next is put there. Lanes are made from the entries themselves, which takes long
 if many are pending: it is done in portions, too, and until the last of them nothing is delivered.
 
-**Ranking.** With ``priority-field`` what is taken comes from a heap of its own, the highest number
-first. Before anything is taken it is filled with as many entries as ``look-ahead`` says: from the
-ranges that are ready, in the order of IDs, and then with new ones, which the read keeps back. One
-that was acknowledged or claimed meanwhile stays there until it would be taken.
+**Ranking.** With ``priority-field`` what is taken comes by the number of each, the highest first.
+Before anything is taken as many entries are ranked as ``look-ahead`` says: those of the ranges that
+are ready, in the order of IDs, and then new ones. One that was acknowledged or claimed meanwhile
+stays there until it would be taken.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from server.delivery.retention import NEVER
 from server.runtime.token_bucket import TokenBucket
 from storage.engine import ids
 from storage.engine.effects import make
+from storage.engine.groups import Group
 from storage.engine.log import EntryLog
 from storage.engine.pending import Columns, PendingEntry, PendingList
 
@@ -209,7 +210,7 @@ class Agenda:
         """Entries were delivered at ``time``, for the counts-th time."""
         if not self.rules.retries:
             return
-        if counts[-1] == 1 and counts[0] == 1 and entry_ids[0] <= entry_ids[-1]:
+        if counts.count(1) == len(counts) and entry_ids[0] <= entry_ids[-1]:
             due = time + self.rules.shortest_delay(1)
             self._file_delivered_run(due, entry_ids[0], entry_ids[-1])
             return
@@ -370,12 +371,13 @@ class Agenda:
         self.fall_due(pending, now)
         return len(self._ready) > 0 or len(self._exhausted) > 0 or self.next_due <= now
 
-    def take(self, pending: PendingList, now: int, most: int) -> list[PendingEntry]:
+    def take(self, group: Group, now: int, most: int) -> list[PendingEntry]:
         """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
         are not delivered then are to be put back. ``cut_short`` tells then whether there may be
         more, as no more than a portion is looked at."""
+        pending = group.pending
         if self.ranking is not None:
-            return self._take_ranked(self.ranking, pending, now, most)
+            return self._take_ranked(self.ranking, group, now, most)
         self.cut_short = False
         taken: dict[int, PendingEntry] = {}
         looked_at = 0
@@ -425,22 +427,29 @@ class Agenda:
         return False
 
     def _take_ranked(
-        self, ranking: Ranking, pending: PendingList, now: int, most: int
+        self, ranking: Ranking, group: Group, now: int, most: int
     ) -> list[PendingEntry]:
-        """Takes as :meth:`take` does, in the order of the numbers."""
+        """Takes as :meth:`take` does, in the order of the numbers. What the group has not come to
+        yet is among it, as though it were pending and nobody's."""
+        pending, behind = group.pending, group.pending.last
         self.cut_short = not self.rank(pending, now)
         taken: dict[int, PendingEntry] = {}
         looked_at = 0
         while len(taken) < most and len(ranking) and not self.cut_short:
-            looked_at += 1
+            some = ranking.take(min(most - len(taken), self._portion))
+            looked_at += len(some)
             self.cut_short = looked_at >= self._portion
-            entry = pending.get(ranking.pop())
-            if entry is None or self.due_of(entry) > now:
-                continue  # It was acknowledged or claimed.
-            if self.rules.is_exhausted(entry.deliveries):
-                self._exhausted.append(entry)
-            elif entry.owner is not None or self._may_go(entry.id):
-                taken[entry.id] = entry
+            for entry_id in some:
+                entry = None if entry_id > behind else pending.get(entry_id)
+                if entry is None:
+                    if entry_id > group.last_id:
+                        taken[entry_id] = make(PendingEntry, (entry_id, None, 0, 0))
+                    # It was acknowledged otherwise, and where it is not due it was claimed.
+                elif self.due_of(entry) <= now:
+                    if self.rules.is_exhausted(entry.deliveries):
+                        self._exhausted.append(entry)
+                    elif entry.owner is not None or self._may_go(entry_id):
+                        taken[entry_id] = entry
         return list(taken.values())
 
     def take_exhausted(self) -> list[PendingEntry]:

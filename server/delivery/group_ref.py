@@ -66,6 +66,11 @@ class GroupRef:
         """Return what happens to the group now."""
         return Happening(self.now, kind, self.db.index, self.key, self.group.name, user, number)
 
+    def as_it_is_now(self) -> GroupRef | None:
+        """Return the group of that name at that key, ``None`` without one: others may have been
+        served since it was found."""
+        return group_of_value(self.db, self.key, self.db.values.get(self.key), self.group.name)
+
     # --- consumers ------------------------------------------------------------------------
 
     def consumer(self, name: bytes, link: Link | None = None) -> Consumer:

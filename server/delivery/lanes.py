@@ -8,44 +8,71 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Final
 
+from storage.engine import ids
 from storage.engine.entries import Field
 from storage.engine.log import EntryLog
 
 _FIRST: Final = -float("inf")
-"""Before all numbers."""
+"""The place before those of all numbers."""
 
 # --- ranking ---------------------------------------------------------------------------------
 
 
 class Ranking:
     """IDs of entries of ``log`` that may be delivered, those with the highest number in ``field``
-    first, and then in their order."""
+    first, and then in their order.
 
-    __slots__ = ("_field", "_heap", "_log")
+    Those with the same number are a list, ascending, so what comes together goes together."""
+
+    __slots__ = ("_alike", "_field", "_length", "_log", "_places", "looked_to")
 
     def __init__(self, field: Field, log: EntryLog) -> None:
         self._field = field
         self._log = log
-        self._heap: list[tuple[float, int]] = []
+        self._alike: dict[float, list[int]] = {}
+        self._places: list[float] = []
+        self._length = 0
+        self.looked_to = ids.MIN
+        """The last of the new entries that are here, whether the group has come to them or not."""
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return self._length
 
     def add(self, entry_id: int, payload: bytes) -> None:
         """Puts an entry in."""
-        heapq.heappush(self._heap, (-self._field.number_in(payload), entry_id))
+        self._add(-self._field.number_in(payload), entry_id)
+
+    def _add(self, place: float, entry_id: int) -> None:
+        alike = self._alike.get(place)
+        if alike is None:
+            self._alike[place] = [entry_id]
+            heapq.heappush(self._places, place)
+        elif entry_id > alike[-1]:
+            alike.append(entry_id)
+        else:
+            insort(alike, entry_id)
+        self._length += 1
 
     def add_all(self, entry_ids: list[int]) -> None:
         """Puts entries in, and what the stream does not have any more before all others."""
         for at, payload in enumerate(self._log.get_many(entry_ids)):
             if payload is None:
-                heapq.heappush(self._heap, (_FIRST, entry_ids[at]))
+                self._add(_FIRST, entry_ids[at])
             else:
                 self.add(entry_ids[at], payload)
 
-    def pop(self) -> int:
-        """Takes the first one out, and returns it."""
-        return heapq.heappop(self._heap)[1]
+    def take(self, most: int) -> list[int]:
+        """Takes up to ``most`` of the first ones out, and returns them."""
+        taken: list[int] = []
+        while self._places and len(taken) < most:
+            alike = self._alike[self._places[0]]
+            some = alike[: most - len(taken)]
+            taken += some
+            del alike[: len(some)]
+            if not alike:
+                del self._alike[heapq.heappop(self._places)]
+        self._length -= len(taken)
+        return taken
 
 
 # --- lanes -----------------------------------------------------------------------------------

@@ -117,6 +117,8 @@ class Policies:
             e.KeyMoved: self._follow_moved,
             e.Swapped: self._follow_swapped,
             e.PolicySet: self._follow_policy,
+            e.GroupPositionSet: self._follow_position,
+            e.StreamPositionSet: lambda effect: self._rank_again(effect.db, effect.key),
             e.Delivered: self._in_group(self._follow_delivered),
             e.Redelivered: self._in_group(self._follow_redelivered),
             e.Released: self._in_group(self._follow_released),
@@ -327,6 +329,11 @@ class Policies:
 
     # --- entries that nobody needs any more -----------------------------------------------
 
+    def deletes_acknowledged(self, ref: GroupRef) -> bool:
+        """Whether entries of the stream go when all groups have acknowledged them."""
+        agenda = self.of_stream(ref.db, ref.key, ref.stream) if self.active else None
+        return agenda is not None and agenda.rules.delete_acked
+
     def note_acknowledged(self, ref: GroupRef, entry_ids: Sequence[int]) -> None:
         """A group has acknowledged the entries: with ``delete acked`` those go that all have."""
         db, key, stream = ref.db, ref.key, ref.stream
@@ -402,6 +409,17 @@ class Policies:
         if agenda is None or not agenda.rules.trims:
             return
         self.due.note(place, agenda.due_after_adding(first, self._state.keyspace.now_ms))
+
+    def _follow_position(self, effect: e.GroupPositionSet) -> None:
+        if effect.explicit:
+            self._rank_again(effect.db, effect.key)
+
+    def _rank_again(self, db: int, key: bytes) -> None:
+        """Other entries may be new to the groups of a stream than those that are ranked."""
+        known = self._known.get((db, key))
+        for of_group in () if known is None else known.groups.values():
+            if of_group.ruled is not None and of_group.ruled.agenda.ranking is not None:
+                of_group.ruled.agenda.stale = True
 
     # --- following groups -----------------------------------------------------------------
 

@@ -7,6 +7,7 @@ so that the position can move on and a crash loses nothing.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -62,23 +63,29 @@ def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliver
     Returns them, and whether there may be more that were not looked at."""
     ruled.agenda.cut_short = False
     given: Redeliveries = []
+    position = ruled.group.last_id
     while len(given) < most:
         before = len(given)
         missing = _give(ruled, reader, most, given)
         if missing:
-            ruled.group.acknowledge(missing)
-            acknowledge(ruled, missing)  # Which may let others go on.
+            _drop(ruled, missing)  # Which may let others go on.
         elif len(given) == before:
             break
     if given:
         _tell_due(ruled, reader, sorted([entry for _, entry in given], key=_entry_id))
     if reader.noack:
         # An entry that was kept back is delivered for the first time.
-        first = [one.id for _, one in given if not one.deliveries]
-        if first:
-            ruled.group.acknowledge(first)
-            acknowledge(ruled, first)
+        _drop(ruled, [one.id for _, one in given if not one.deliveries])
+    if ruled.group.last_id != position:
+        ruled.emit_position()
     return given, ruled.agenda.cut_short
+
+
+def _drop(ruled: RuledGroup, entry_ids: list[int]) -> None:
+    """Acknowledges those of the entries that are pending."""
+    dropped = ruled.group.acknowledge(entry_ids)
+    if dropped:
+        acknowledge(ruled, dropped)
 
 
 def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> list[int]:
@@ -88,6 +95,10 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
     if ruled.agenda.ranking is None:
         taken.sort(key=_entry_id)
     wanted = sorted([entry.id for entry in taken])
+    passed = _passed_with(ruled, wanted)
+    if len(passed) > PASSED_AT_ONCE:
+        _keep_back_some(ruled, passed, wanted)
+        return []
     payloads = dict(zip(wanted, ruled.stream.log.get_many(wanted), strict=True))
     room = ruled.room_for(consumer)
     missing: list[int] = []
@@ -112,6 +123,8 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
         ruled.agenda.cut_short = False
     if to_give:
         to_give.sort()
+        if passed:
+            to_give = _pass_over(ruled, reader, passed, to_give)
         group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
     return missing
 
@@ -123,10 +136,9 @@ def _entry_id(entry: PendingEntry) -> int:
 def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:
     """The next entries that are due, without those that were delivered too often: these become dead
     letters. If they are many, the others do so at their time, which has come as well."""
-    agenda, pending = ruled.agenda, ruled.group.pending
-    buried = 0
+    agenda, buried = ruled.agenda, 0
     while True:
-        taken = agenda.take(pending, ruled.now, most)
+        taken = agenda.take(ruled.group, ruled.now, most)
         exhausted = agenda.take_exhausted()
         if exhausted:
             move_exhausted(ruled, exhausted)
@@ -194,6 +206,57 @@ def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> 
 # --- what is new -----------------------------------------------------------------------------
 
 
+def _passed_with(ruled: RuledGroup, wanted: list[int]) -> list[int]:
+    """The entries that the group has to pass over, or be given, for the last new one of those
+    wanted; one more than may be in one go if they are too many."""
+    group, pending = ruled.group, ruled.group.pending
+    if ruled.agenda.ranking is None or not wanted or wanted[-1] <= group.last_id:
+        return []
+    last = wanted[-1]
+    if pending.last > group.last_id:  # XGROUP SETID went back.
+        last = max([each for each in wanted if each not in pending], default=ids.MIN)
+    return ruled.stream.log.ids_of(group.last_id + 1, last, PASSED_AT_ONCE + 1)
+
+
+def _keep_back_some(ruled: RuledGroup, passed: list[int], wanted: list[int]) -> None:
+    """Moves the group past as many as may be in one go; what is wanted stays ranked."""
+    ranking = ruled.agenda.ranking
+    assert ranking is not None
+    ranking.add_all(wanted)
+    ruled.agenda.cut_short = True
+    del passed[PASSED_AT_ONCE:]
+    ruled.stream.pass_over(ruled.group, passed)
+    _keep_back_new(ruled, passed)
+
+
+def _keep_back_new(ruled: RuledGroup, entry_ids: list[int]) -> None:
+    """Keeps back those of the entries that are not pending yet; XGROUP SETID may have gone back."""
+    pending = ruled.group.pending
+    if entry_ids and entry_ids[0] <= pending.last:
+        entry_ids = [each for each in entry_ids if each not in pending]
+    if entry_ids:
+        ruled.keep_back(entry_ids, [0] * len(entry_ids))
+
+
+def _pass_over(ruled: RuledGroup, reader: Reader, passed: list[int], given: list[int]) -> list[int]:
+    """Moves the group past the last of the new entries that are given. These are pending for the
+    consumer then if they follow each other, and what is before them is kept back; otherwise all
+    are kept back. Returns what is still to be taken over."""
+    group = ruled.group
+    at = bisect_right(given, group.last_id)
+    del passed[bisect_right(passed, given[-1]) :]
+    if not passed:
+        return given
+    ruled.stream.pass_over(group, passed)
+    new = given[at:]
+    if reader.noack or passed[-len(new) :] != new or group.pending.last >= new[0]:
+        _keep_back_new(ruled, passed)
+        return given
+    _keep_back_new(ruled, passed[: -len(new)])
+    group.deliver(new, reader.consumer, ruled.now)
+    return given[:at]
+
+
 class _Sorted:
     """New entries in turn: those that are delivered, and those that are kept back until a time."""
 
@@ -227,13 +290,33 @@ def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeli
     if not agenda.rank(ruled.group.pending, ruled.now):
         return [], True
     ahead = agenda.look_ahead()
-    # What is new is kept back, and so need not fit into this reply.
-    if ahead > 0 and deliver_selected(ruled, reader._replace(fits=None), ahead)[1]:
+    if ahead > 0 and _look_ahead(ruled, reader, ahead):
         return [], True
     ahead = agenda.look_ahead()
     given, more = deliver_due(ruled, reader, most)
     # What nobody needs any more may have been in the way of what is new.
     return given, more or (not given and agenda.look_ahead() > ahead)
+
+
+def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
+    """Ranks up to ``most`` new entries; returns whether there may be more.
+
+    Where not all of them may be delivered now, all are kept back: what is among them for others
+    to come is not sought again. Otherwise the group stays where it is for now."""
+    rules, ranking = ruled.agenda.rules, ruled.agenda.ranking
+    assert ranking is not None
+    if rules.only is not None or rules.order_by is not None or rules.delay_field is not None:
+        # They need not fit into this reply.
+        return deliver_selected(ruled, reader._replace(fits=None), most)[1]
+    pending, behind = ruled.group.pending, ruled.group.pending.last
+    start, wanted = max(ruled.group.last_id, ranking.looked_to) + 1, min(most, PASSED_AT_ONCE)
+    entry_ids, payloads = ruled.stream.log.range_with_ids(start, ids.MAX, wanted)
+    for at, entry_id in enumerate(entry_ids):
+        if entry_id > behind or entry_id not in pending:
+            ranking.add(entry_id, payloads[at])
+    if entry_ids:
+        ranking.looked_to = entry_ids[-1]
+    return len(entry_ids) == wanted < most
 
 
 def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list[bytes], bool]:

@@ -33,7 +33,7 @@ LOOKED_AT: Final = 2000
 """How many entries are looked at in a slice where some of them may be needed yet, and how many go
 at most whose grace is over; the others have their turn in the next slice."""
 
-MEASURED: Final = 4000
+MEASURED: Final = 2000
 """About how many entries are measured in a slice."""
 
 

@@ -317,6 +317,9 @@ _WINDOW: Final = 10_000
 MOST_REFUSABLE: Final = 1000
 """How many entries are examined at most where each may be refused, which takes longer."""
 
+_REFUSED_AT_ONCE: Final = 100
+"""How many entries are looked up together at least once some were refused."""
+
 
 def claim_scanning(
     group: Group, log: EntryLog, start: int, most: int, claim: Claim
@@ -348,15 +351,18 @@ def claim_idle(
     back, then those that waited longest.
 
     Ends before the first entry whose RESP form does not fit. In a group with policies, which refuse
-    what they keep back, only those that have an owner are claimed: a read delivers the others.
+    what they keep back, only those that have an owner are claimed: a read delivers the others. It
+    ends there, too, when :data:`MOST_REFUSABLE` were refused.
     """
     claims = Claims()
     aged: list[Aged] = []
     refused: set[int] = set()
-    while len(claims.ids) < most:
+    while len(claims.ids) < most and len(refused) < MOST_REFUSABLE:
         candidates = _unowned(group.pending, claim, most - len(claims.ids))
         candidates = candidates or _idle(group.pending, claim, most, claims, refused)
         for entry_id in candidates:
+            if len(claims.ids) == most:
+                break
             payload = log.get(entry_id)
             before = group.pending.get(entry_id)
             assert before is not None
@@ -375,7 +381,7 @@ def _unowned(pending: PendingList, claim: Claim, wanted: int) -> list[int]:
     """The next that have no owner; each of them is claimed, or dropped."""
     if claim.refuses is not None:
         return []
-    if pending.released:
+    if len(pending.released):
         return list(islice(pending.released, wanted))
     return pending.columns_unowned(ids.MIN, wanted).ids
 
@@ -385,7 +391,9 @@ def _idle(
 ) -> list[int]:
     """The next that have an owner; with no min-idle-time, those just claimed are not claimed
     again."""
-    wanted = most - len(claims.ids)
+    wanted = max(most - len(claims.ids), _REFUSED_AT_ONCE if refused else 0)
+    if claim.refuses is not None:
+        wanted = min(wanted, MOST_REFUSABLE - len(refused))
     done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
     latest = claim.now - claim.min_idle if claim.min_idle else MOST

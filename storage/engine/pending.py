@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -59,6 +58,7 @@ from storage.engine.pending_segment import (
     Segment,
 )
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
+from storage.engine.released import Released
 from storage.engine.waits import Waits
 
 __all__ = ["FREED", "MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
@@ -72,7 +72,7 @@ class PendingList(Segments):
     def __init__(self) -> None:
         super().__init__()
         self._length = 0
-        self.released: OrderedDict[int, None] = OrderedDict()
+        self.released = Released()
         """The entries that XNACK has freed, in the order in which they will be claimed."""
         self.unowned = 0
         """How many entries have no owner: those, and those that a policy keeps back."""
@@ -246,7 +246,7 @@ class PendingList(Segments):
         if not self.ends_below(run[0]):
             for entry_id, time in zip(run, until, strict=True):
                 self.set(entry_id, None, time, 0)
-                del self.released[entry_id]
+                self.released.remove(entry_id)
             return
         done = 0
         while done < len(run):
@@ -297,10 +297,9 @@ class PendingList(Segments):
         else:
             self.unowned -= 1
             self._waits(segment.counts[place]).leave(segment.times[place])
-        if self.released:
-            self.released.pop(entry_id, None)
+        self.released.remove(entry_id)
         if owner is None:
-            self.released[entry_id] = None
+            self.released.add((entry_id,))
             self._waits(count).add(time)
         segment.owners[place] = slot
         segment.times[place] = time
@@ -382,8 +381,8 @@ class PendingList(Segments):
     def _forget_unowned(self, segment: Segment, places: Sequence[int]) -> None:
         """Entries without an owner will have one, or are pending no more."""
         self.unowned -= len(places)
-        for entry_id in segment.ids_at(places) if self.released else ():
-            self.released.pop(entry_id, None)
+        for entry_id in segment.ids_at(places) if len(self.released) else ():
+            self.released.remove(entry_id)
         if self.delayed.some or self.backing_off.some:
             for place in places:
                 self._waits(segment.counts[place]).leave(segment.times[place])
@@ -415,7 +414,7 @@ class PendingList(Segments):
             released += segment.ids_at(places)
             counts += segment.free(places)
             self.bounds.lower(at, 0)
-        self.released.update(dict.fromkeys(released))
+        self.released.add(released)
         self.unowned += len(released)
         owner.owned -= len(released)
         return released, counts

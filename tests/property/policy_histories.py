@@ -52,6 +52,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.just("pass"), st.sampled_from([1, 50, 100, 250, 1000])),
     st.tuples(st.just("pass"), st.sampled_from([1, 50, 100, 250, 1000])),
     st.tuples(st.just("crash"), st.integers(0, 3)),
+    st.tuples(st.just("delete"), PICK),
     st.tuples(st.just("redrive")),
     st.tuples(st.just("rename")),
     st.tuples(st.just("destroy")),
@@ -259,6 +260,13 @@ class History:
     def do_crash(self, lost: int) -> None:
         """The server is gone, and another one is there."""
         self.crash(lost)
+
+    def do_delete(self, pick: int) -> None:
+        """XDEL of an entry, read or not."""
+        for number in sorted(self.facts.entries)[pick : pick + 1]:
+            known = self.facts.entries[number]
+            if self.ask("XDEL", self.facts.key, known.id):
+                known.done = True
 
     def do_redrive(self) -> None:
         """All dead letters go back, as though they had never been delivered."""

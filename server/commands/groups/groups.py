@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Final
 
 from protocol import errors
@@ -10,8 +11,9 @@ from protocol.replies import OK, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
-from server.delivery.group_ref import add_group, find_group, group_of_key
+from server.delivery.group_ref import GroupRef, add_group, find_group, group_of_key
 from server.delivery.happenings import LEFT, MOVED
+from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
@@ -203,12 +205,39 @@ help_command("XGROUP", since="5.0.0", text=_HELP)
     syntax="key group id [id ...]",
     keys=[KeySpec("RW update")],
 )
-def xack(server: Services, session: Session, args: Arguments) -> Reply:
+def xack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XACK key group id [id ...]: how many entries were pending."""
     ref = find_group(session.db, args[1], args[2])
     if ref is None:
         return 0
-    acknowledged = ref.group.acknowledge([ids.parse(text) for text in args[3:]], counting=True)
+    wanted = [ids.parse(text) for text in args[3:]]
+    if len(wanted) > _DELETED_AT_ONCE and server.policies.deletes_acknowledged(ref):
+        return reply_of(_acknowledge_in_steps(server, ref, wanted), session.resp3, long=True)
+    return _acknowledge(server, ref, wanted)
+
+
+_DELETED_AT_ONCE: Final = 100
+"""How many entries XACK deletes before others may be answered."""
+
+
+def _acknowledge_in_steps(
+    server: Services, ref: GroupRef, wanted: list[int]
+) -> Generator[None, None, Reply]:
+    """XACK where those go that every group has acknowledged (``delete acked``). Ends early where
+    that may not go on after a step."""
+    acknowledged = 0
+    for at in range(0, len(wanted), _DELETED_AT_ONCE):
+        now = ref.as_it_is_now()
+        if now is None or (at and not server.due_work.may_act()):
+            break
+        acknowledged += _acknowledge(server, now, wanted[at : at + _DELETED_AT_ONCE])
+        yield
+    return acknowledged
+
+
+def _acknowledge(server: Services, ref: GroupRef, wanted: list[int]) -> int:
+    """Acknowledges entries; returns how many were pending."""
+    acknowledged = ref.group.acknowledge(wanted, counting=True)
     if acknowledged:
         ref.emit_acknowledged(acknowledged)
         if server.policies.active:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from protocol import errors
-from protocol.encoder import bulk
+from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.commands.declare import command
@@ -14,9 +15,9 @@ from server.commands.groups import errors as group_errors
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, move_to_dead_letters
-from server.delivery.group_ref import GroupRef, RuledGroup, existing_group, group_of_value
+from server.delivery.group_ref import GroupRef, RuledGroup, existing_group
 from server.delivery.reading import Refusals
-from server.road.outcomes import Steps, reply_of
+from server.road.outcomes import Steps, Work, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
@@ -27,6 +28,13 @@ from storage.engine.ids import HALF
 from storage.engine.pending import MOST, Columns, Consumer, PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
+
+_MANY: Final = 1000
+"""More entries than these are claimed, or become dead letters, in steps where policies say which
+may."""
+
+_PORTION: Final = 100
+"""How many a step has to do with."""
 
 # --- XPENDING --------------------------------------------------------------------------------
 
@@ -311,26 +319,66 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
     """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
     ref = existing_group(session.db, args[1], args[2])
     min_idle = max(0, integer(args[4], _INVALID_MIN_IDLE))
-    now = ref.now
-    options = _ClaimOptions(args, now)
+    options = _ClaimOptions(args, ref.now)
     if options.last_id > ref.group.last_id:
         ref.group.last_id = options.last_id
         ref.emit_position()
     consumer = ref.consumer(args[3], session.link)
+    if len(options.ids) > _MANY and server.policies.ruled(ref) is not None:
+        return Steps(_claim_in_steps(server, session, ref, consumer.name, min_idle, options))
+    return joined([_claim(server, ref, consumer, min_idle, options, options.ids)])
+
+
+def _claim(
+    server: Services,
+    ref: GroupRef,
+    consumer: Consumer,
+    min_idle: int,
+    options: _ClaimOptions,
+    wanted: list[int],
+) -> Part:
+    """Claims those of the entries that may be claimed; returns what is to be said of them."""
     refusals = _refusals(server, ref, not options.justid)
     claim = Claim(
         consumer,
         min_idle,
         options.time,
-        now,
+        ref.now,
         options.count,
         not options.justid,
         options.force and (refusals is None or refusals.allows_force),
         None if refusals is None else refusals.refuses,
     )
-    claims = claim_ids(ref.group, ref.stream.log, options.ids, claim)
+    claims = claim_ids(ref.group, ref.stream.log, wanted, claim)
     _tell(ref, claim, claims, refusals)
-    return joined([_claimed(ref.stream, claims, options.justid)])
+    return _claimed(ref.stream, claims, options.justid)
+
+
+def _claim_in_steps(
+    server: Services,
+    session: Session,
+    ref: GroupRef,
+    name: bytes,
+    min_idle: int,
+    options: _ClaimOptions,
+) -> Work:
+    """XCLAIM of many entries in a group with policies, where each of them may become a dead letter.
+    Ends early where that may not go on after a step."""
+    number, found = 0, []
+    for at in range(0, len(options.ids), _PORTION):
+        now = ref.as_it_is_now()
+        if now is None or (at and not server.due_work.may_act()):
+            break
+        wanted = options.ids[at : at + _PORTION]
+        consumer = now.consumer(name, session.link)
+        part = _claim(server, now, consumer, min_idle, options, wanted)
+        number += part[1]
+        found.append(part[2])
+        yield
+    reply = joined([(b"", number, chain.from_iterable(found))])
+    if isinstance(reply, Steps):
+        return (yield from reply.work)
+    return [encode(reply, session.resp3)]
 
 
 _MOST_CLAIMED: Final = 2**63 // 16 - 1
@@ -475,13 +523,6 @@ def xnack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     return give_back(server, session, ref, options)
 
 
-_MANY: Final = 1000
-"""More dead letters than these are written in steps."""
-
-_PORTION: Final = 100
-"""How many of them a step writes."""
-
-
 def give_back(
     server: Services, session: Session, ref: GroupRef, options: NackOptions
 ) -> Reply | Steps:
@@ -537,8 +578,7 @@ def _give_up(
 def _still_ruled(server: Services, ref: GroupRef) -> RuledGroup | None:
     """Returns the group as it is now; ``None`` if there is none any more that has a stream for dead
     letters."""
-    value = ref.db.values.get(ref.key)
-    now = group_of_value(ref.db, ref.key, value, ref.group.name)
+    now = ref.as_it_is_now()
     ruled = None if now is None else server.policies.ruled(now)
     return ruled if ruled is not None and ruled.agenda.rules.dead_letter else None
 

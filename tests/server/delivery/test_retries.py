@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.server.delivery.support import GROUP, KEY, Kitchen, woken_with
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import START_MS, Direct, DirectClient
 
 
 def test_an_entry_that_nobody_acknowledges_is_delivered_to_whoever_reads() -> None:
@@ -256,3 +256,17 @@ def test_a_policy_that_comes_later_counts_from_the_delivery() -> None:
     assert woken_with(waiting) is None
     kitchen.direct.advance(1)
     assert woken_with(waiting) == [1]
+
+
+def test_an_entry_that_comes_again_between_new_ones_waits_as_long_as_it_should() -> None:
+    kitchen = Kitchen("backoff", "500,50", "delay-field", "at")
+    kitchen.add(1, "at", START_MS + 10)
+    kitchen.add(2)
+    kitchen.add(3, "at", START_MS + 10)
+    assert kitchen.read("ann") == [2]
+    kitchen.direct.advance(500)
+    assert kitchen.read("ann") == [1, 2, 3]
+    kitchen.direct.advance(50)
+    assert kitchen.read("bob") == [2]
+    kitchen.direct.advance(450)
+    assert kitchen.read("bob") == [1, 2, 3]
