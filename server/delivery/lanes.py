@@ -6,6 +6,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final
 
 from storage.engine import ids
@@ -60,6 +61,21 @@ class Ranking:
                 self._add(_FIRST, entry_ids[at])
             else:
                 self.add(entry_ids[at], payload)
+
+    def glance(self, most: int) -> list[int]:
+        """Return up to ``most`` of the first ones, as :meth:`take` would; none where it takes long
+        to tell, as there are more numbers than that."""
+        alike = self._alike[self._places[0]] if self._places else []
+        if len(alike) >= most:
+            return alike[:most]
+        if len(self._places) > most:
+            return []
+        found: list[int] = []
+        for place in sorted(self._places):
+            found += self._alike[place]
+            if len(found) >= most:
+                break
+        return found[:most]
 
     def take(self, most: int) -> list[int]:
         """Takes up to ``most`` of the first ones out, and returns them."""
@@ -161,19 +177,15 @@ class Lanes:
 
     def leave(self, entry_ids: Sequence[int]) -> list[int]:
         """Entries are pending no more; returns those that may be delivered because of that."""
-        lanes, value_of = self._lanes, self._value_of
         freed: list[int] = []
-        for entry_id in entry_ids:
-            value = value_of.pop(entry_id, None)
-            if value is None:
-                continue
-            lane = lanes[value]
-            if isinstance(lane, int) or len(lane.ids) == 1:
-                del lanes[value]
-                continue
-            del lane.ids[bisect_left(lane.ids, entry_id)]
-            lane.in_flight.discard(entry_id)
-            freed.append(lane.ids[0])
+        # Nearly all are alone. A loop over the IDs would unpack each of them.
+        for at, value in enumerate(map(self._value_of.pop, entry_ids, repeat(None))):
+            lane = None if value is None else self._lanes.pop(value)
+            if value is not None and isinstance(lane, Lane) and len(lane.ids) > 1:
+                self._lanes[value] = lane
+                del lane.ids[bisect_left(lane.ids, entry_ids[at])]
+                lane.in_flight.discard(entry_ids[at])
+                freed.append(lane.ids[0])
         return freed
 
     def _lane_of(self, entry_id: int) -> int | Lane | None:

@@ -450,7 +450,8 @@ class Policies:
 
     def _follow_delivered(self, ruled: RuledGroup, effect: e.Delivered) -> None:
         agenda = ruled.agenda
-        if agenda.lanes is not None:
+        # What is new was put into its lane in flight, and is alone there.
+        if agenda.lanes is not None and not effect.new:
             agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)

@@ -286,16 +286,43 @@ def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeli
     Returns them, and whether there may be more that were not looked at."""
     if most <= 0:
         return [], False
-    agenda = ruled.agenda
+    agenda, more = ruled.agenda, False
     if not agenda.rank(ruled.group.pending, ruled.now):
         return [], True
     ahead = agenda.look_ahead()
     if ahead > 0 and _look_ahead(ruled, reader, ahead):
         return [], True
     ahead = agenda.look_ahead()
-    given, more = deliver_due(ruled, reader, most)
+    given = _deliver_next(ruled, reader, min(most, _PORTION))
+    if len(given) < most:
+        others, more = deliver_due(ruled, reader, most - len(given))
+        given += others
     # What nobody needs any more may have been in the way of what is new.
     return given, more or (not given and agenda.look_ahead() > ahead)
+
+
+_NEW: Final = PendingEntry(ids.MIN, None, 0, 0)
+"""How a new entry was pending before: not at all."""
+
+
+def _deliver_next(ruled: RuledGroup, reader: Reader, most: int) -> Redeliveries:
+    """Delivers those with the highest numbers, if they are what is next for the group anyway:
+    nothing is passed over then, and it costs about what any read costs. Otherwise none."""
+    group, log, ranking = ruled.group, ruled.stream.log, ruled.agenda.ranking
+    assert ranking is not None
+    first = ranking.glance(most)
+    wanted = sorted(first)
+    if (
+        not first
+        or reader.fits is not None
+        or group.pending.last > group.last_id
+        or ruled.room_for(reader.consumer) < len(first)
+        or log.ids_of(group.last_id + 1, wanted[-1], len(first) + 1) != wanted
+    ):
+        return []
+    payloads = dict(zip(wanted, log.range(wanted[0], wanted[-1], len(first)), strict=True))
+    ruled.hand_out(reader.consumer, wanted, reader.noack)
+    return [(payloads[entry_id], _NEW) for entry_id in ranking.take(len(first))]
 
 
 def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -100,10 +101,11 @@ class StreamAgenda:
         self.unfinished = following > 0
         return LOOKED_AT
 
-    def note_in_grace(self, entry_id: int) -> None:
-        """Notes an entry that the last group has acknowledged, unless it will be found anyway."""
-        if self.grace_sought_from is None or entry_id < self.grace_sought_from:
-            heapq.heappush(self.in_grace, entry_id)
+    def note_in_grace(self, entry_ids: Sequence[int]) -> None:
+        """Notes entries that the last group has acknowledged, unless they will be found anyway."""
+        for entry_id in entry_ids:
+            if self.grace_sought_from is None or entry_id < self.grace_sought_from:
+                heapq.heappush(self.in_grace, entry_id)
 
     def next_due(self, stream: Stream, after: int = -AGE_STEP_MS) -> int:
         """When something may have to go, :data:`NEVER` if nothing will. Where it was looked at
@@ -159,22 +161,19 @@ def drop_acknowledged(
 ) -> int:
     """Deletes those of the entries that no group refers to any more (``delete acked``);
     those in their grace later. Returns how many went."""
-    rules = agenda.rules
     free = _unreferenced(stream, entry_ids)
-    if rules.grace:
-        latest = db.keyspace.now_ms - rules.grace
-        for each in free:
-            if each >> 64 > latest:
-                agenda.note_in_grace(each)
-        free = [each for each in free if each >> 64 <= latest]
+    if agenda.rules.grace:
+        over = bisect_left(free, max(db.keyspace.now_ms - agenda.rules.grace + 1, 0) << 64)
+        agenda.note_in_grace(free[over:])
+        del free[over:]
     return _delete(db, key, stream, free)
 
 
 def _unreferenced(stream: Stream, entry_ids: Sequence[int]) -> list[int]:
     """Returns those of the entries, ascending, that no group has to read or to acknowledge."""
     groups = stream.groups.values()
-    last = min([group.last_id for group in groups], default=ids.MAX)
-    free = sorted([each for each in entry_ids if each <= last])
+    free = sorted(entry_ids)
+    del free[bisect_right(free, min([group.last_id for group in groups], default=ids.MAX)) :]
     for group in groups:
         pending = group.pending
         if pending and free and pending.first <= free[-1]:

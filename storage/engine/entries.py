@@ -157,7 +157,9 @@ class Field:
         """Return the decimal number that the field holds, to double precision; 0 without the field,
         or if it holds none."""
         value = self.value_in(payload)
-        return 0.0 if value is None or _NUMBER.fullmatch(value) is None else float(value)
+        if value is None or not (value.isdigit() or _NUMBER.fullmatch(value)):
+            return 0.0
+        return float(value)
 
 
 def next_line(data: bytes, at: i64) -> i64:

@@ -78,6 +78,7 @@ class Known:
     id: str = ""
     done: bool = False
     """Whether it was acknowledged, or removed with its consumer."""
+    deleted: bool = False
 
 
 @dataclass
@@ -266,7 +267,7 @@ class History:
         for number in sorted(self.facts.entries)[pick : pick + 1]:
             known = self.facts.entries[number]
             if self.ask("XDEL", self.facts.key, known.id):
-                known.done = True
+                known.done = known.deleted = True
 
     def do_redrive(self) -> None:
         """All dead letters go back, as though they had never been delivered."""
@@ -290,7 +291,7 @@ class History:
         if "auto-group" in self.of_stream:
             self.ask("XGROUP", "DESTROY", self.facts.key, GROUP)
             for known in self.facts.entries.values():
-                known.done, known.deliveries = False, 0
+                known.done, known.deliveries = known.deleted, 0
             self.do_read("ann", 1)
 
     def do_pause(self, yes: bool) -> None:
