@@ -263,8 +263,8 @@ class _Sorted:
     __slots__ = ("bad_delays", "entry_ids", "given", "held", "passed", "ranked", "until")
 
     def __init__(self) -> None:
-        self.bad_delays = 0
-        """How many have no time in the field for it."""
+        self.bad_delays: list[tuple[int, bytes]] = []
+        """Those that have no time in the field for it."""
         self.ranked = 0
         """How many are kept back to be delivered by their number."""
         self.passed: list[int] = []
@@ -402,7 +402,8 @@ def _sort(
         if entry_id <= behind and entry_id in pending:
             # XGROUP SETID went back: it is delivered when it is due, as what it is.
             continue
-        found.bad_delays += until < 0
+        if until < 0:
+            found.bad_delays.append((entry_id, payload))
         if lanes is not None and not lanes.enter(entry_id, payload, in_flight and ranking is None):
             ahead -= 1
         elif in_flight and ranking is not None:
@@ -423,7 +424,8 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
     """Moves the group past all of them, and tells what has become of each."""
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
-    group.counts.bad_delays += found.bad_delays
+    if found.bad_delays:
+        _count_bad_delays(ruled, found.bad_delays)
     ruled.spend(len(found.entry_ids))
     if found.held:
         ruled.keep_back(found.held, found.until)
@@ -435,6 +437,18 @@ def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
         consumer.active = ruled.now
         ruled.agenda.leave(found.entry_ids)
     ruled.emit_position()
+
+
+_SHOWN: Final = 64
+"""How many bytes are kept of what is no time."""
+
+
+def _count_bad_delays(ruled: RuledGroup, found: list[tuple[int, bytes]]) -> None:
+    counts, field = ruled.group.counts, ruled.agenda.rules.delay_field
+    entry_id, payload = found[-1]
+    value = None if field is None else field.value_in(payload)
+    counts.bad_delays += len(found)
+    counts.bad_delay = entry_id, (value or b"")[:_SHOWN]
 
 
 # --- what may be claimed ---------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is counted of a group for those who look after it; it is not kept, and begins anew with the
+"""What is counted of a group for those who look after it; it is not kept, and begins with the
 server."""
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Lately:
 
 class GroupCounts:
     """What policies of a group have done since it is in memory: ``bad_delays`` counts entries whose
-    field for a delay held no time, ``letters`` the dead letters by their reasons."""
+    field for a delay held no time, ``bad_delay`` is the ID of the last of them with what it held,
+    and ``letters`` are the dead letters by their reasons."""
 
-    __slots__ = ("bad_delays", "letters", "letters_lately")
+    __slots__ = ("bad_delay", "bad_delays", "letters", "letters_lately")
 
     def __init__(self) -> None:
         self.bad_delays = 0
+        self.bad_delay: tuple[int, bytes] | None = None
         self.letters: dict[bytes, int] = {}
         self.letters_lately = Lately()
 

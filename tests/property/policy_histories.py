@@ -73,6 +73,8 @@ class Known:
     at: int
     deliveries: int = 0
     """How often it was delivered since it was added, or moved back from the dead letters."""
+    given: int = 0
+    """The same, those as well that do not count."""
     last_ms: int = 0
     """When it was delivered last."""
     id: str = ""
@@ -216,7 +218,8 @@ class History:
     def do_nack(self, mode: str, pick: int) -> None:
         """One of them is given back."""
         for known in self.in_flight(pick):
-            self.ask("XNACK", self.facts.key, GROUP, mode, "IDS", 1, known.id)
+            words = ("NACK", self.facts.key, GROUP, mode, "REASON", f"{pick}", "IDS", 1, known.id)
+            self.ask("PENSTOCK", *words)
             known.deliveries -= mode == "SILENT"
 
     def do_history(self, consumer: str) -> None:
@@ -276,7 +279,7 @@ class History:
         self.ask("PENSTOCK", "REDRIVE", DEAD)
         if not self.letters():
             for number in letters:
-                self.facts.entries[number].deliveries = 0
+                self.facts.entries[number].deliveries = self.facts.entries[number].given = 0
 
     def do_rename(self) -> None:
         """The stream has another name."""
@@ -354,6 +357,7 @@ class History:
                 known.deliveries = counts[number] - 1
             self.check_delivery(known, by_policy)
             known.deliveries += 1
+            known.given += 1
             known.last_ms = self.now
         order = self.policies.get("order-by")
         if order:
@@ -435,6 +439,7 @@ class History:
                 assert known.number in there, f"{known.number} is lost"
         self.check_bounds(pending)
         self.check_kept_back(pending)
+        self.check_reasons(pending)
         self.check_stream()
 
     def check_bounds(self, pending: list[tuple[int, str, int]]) -> None:
@@ -484,6 +489,14 @@ class History:
             if not self.redriven and not self.claimed:
                 order = {self.facts.entries[number].value for number, owner, _ in pending if owner}
                 assert kept[b"turn"] >= sum(known.value in order for known in never)
+
+    def check_reasons(self, pending: list[tuple[int, str, int]]) -> None:
+        """That all deliveries of an entry that have ended are told of, ten of them at most."""
+        for number, owner, _ in pending if "reasons" in self.policies else ():
+            known = self.facts.entries[number]
+            lines = self.ask("PENSTOCK", "HISTORY", self.facts.key, GROUP, known.id)
+            ended = 0 if known.deleted else known.given - (owner != "")
+            assert len(lines) == min(ended, 10), "a delivery that ended is not told of"
 
     @staticmethod
     def in_pairs(reply: list[Any]) -> dict[bytes, Any]:

@@ -50,6 +50,8 @@ GROUPS: dict[str, tuple[str | int, ...]] = {
     "priority-field in an order": ("priority-field", "n", "order-by", "value", "ack-wait", 150),
     "only": ("only", "kind=tea"),
     "delay-field": ("delay-field", "at"),
+    "reasons": ("reasons", "yes", "backoff", "50,150", "max-deliveries", 4, "dead-letter", DEAD),
+    "reasons in an order": ("reasons", "yes", "order-by", "value", "ack-wait", 50),
     "paused": ("paused", "no", "ack-wait", 150),
     "all together": (
         *("order-by", "value", "only", "kind=tea", "delay-field", "at", "ack-wait", 150),

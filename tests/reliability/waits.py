@@ -201,6 +201,16 @@ def _redrive_these(trial: Trial) -> None:
         trial.client.call("XDEL", DEAD, *ids)
 
 
+def _reasons(trial: Trial) -> None:
+    trial.set("reasons", "yes", "consumer-ttl", "1")
+    trial.until(lambda: not trial.client.call("XINFO", "CONSUMERS", KEY, GROUP))
+
+
+def _rate_limit(trial: Trial) -> None:
+    trial.set("rate-limit", "10000/1s")
+    trial.work()
+
+
 def _consumer_ttl(trial: Trial) -> None:
     trial.set("consumer-ttl", "1")
     trial.until(lambda: not trial.client.call("XINFO", "CONSUMERS", KEY, GROUP))
@@ -321,6 +331,8 @@ STEPS: Final = (
     Step("dead letters moved back, the first 100,000", _redrive, letters=True),
     Step("dead letters moved back, 100,000 by their IDs", _redrive_these, letters=True),
     Step("`consumer-ttl` of who has all of it", _consumer_ttl),
+    Step("`reasons`, of all that a consumer had", _reasons),
+    Step("`rate-limit`", _rate_limit, UNREAD),
     Step("`max-pending`", _max_pending),
     Step("`max-pending-consumer`", _max_pending_consumer, UNREAD),
     Step("`order-by`, one value", _one_lane, UNREAD),

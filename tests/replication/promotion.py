@@ -84,7 +84,7 @@ class Promotion:
             there = {int(fields[1]) for _, fields in talker.ask("XRANGE", STREAM, "-", "+")}
             lost = self._added - there
             assert not lost, f"entries that WAIT has confirmed are lost: {sorted(lost)}"
-            delivered = _finish(talker)
+            delivered = finish(talker)
             again = delivered & self._acknowledged
             assert not again, f"acknowledged entries are delivered again: {sorted(again)}"
             forgotten = there - delivered - self._asked
@@ -95,17 +95,17 @@ class Promotion:
         self._counts["entries delivered after the promotion"] += len(delivered)
 
 
-def _finish(talker: Talker) -> set[int]:
+def finish(talker: Talker, group: str = GROUP) -> set[int]:
     """Claims and reads all that is left, and acknowledges it; returns the numbers."""
     numbers: set[int] = set()
     while True:
-        claimed = talker.ask("XAUTOCLAIM", STREAM, GROUP, "heir", 0, "0", "COUNT", 100)[1]
+        claimed = talker.ask("XAUTOCLAIM", STREAM, group, "heir", 0, "0", "COUNT", 100)[1]
         reply = talker.ask(
-            "XREADGROUP", "GROUP", GROUP, "heir", "COUNT", 100, "STREAMS", STREAM, ">"
+            "XREADGROUP", "GROUP", group, "heir", "COUNT", 100, "STREAMS", STREAM, ">"
         )
         entries = [*claimed, *(reply[0][1] if reply else [])]
         if not entries:
             return numbers
         entry_ids = [entry_id for entry_id, _ in entries]
-        assert talker.ask("XACK", STREAM, GROUP, *entry_ids) == len(entries)
+        assert talker.ask("XACK", STREAM, group, *entry_ids) == len(entries)
         numbers |= {int(fields[1]) for _, fields in entries}

@@ -16,6 +16,7 @@ from server.delivery.stats import connection_of, kept_back
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.services import Services
+from storage.engine import ids
 from storage.engine.pending import Consumer
 
 
@@ -62,11 +63,18 @@ def _group(server: Services, ref: GroupRef) -> dict[str, Reply]:
         "given-back": len(group.pending.released),
         "kept-back": _named(kept._asdict()),
         "bad-delays": counts.bad_delays,
+        "bad-delay": _bad_delay(counts.bad_delay),
         "dead-letters": _named(
             {name: counts.letters.get(reason, 0) for name, reason in letters.items()}
             | {"lately": counts.letters_lately.total(now)}
         ),
     }
+
+
+def _bad_delay(found: tuple[int, bytes] | None) -> Reply:
+    if found is None:
+        return None
+    return _named({"id": Bulk(ids.text(found[0])), "value": Bulk(found[1])})
 
 
 def _consumer(consumer: Consumer) -> Reply:

@@ -237,8 +237,10 @@ def test_what_is_no_time_is_delivered_at_once_and_counted(order: tuple[str, ...]
     assert kitchen.read("ann", "COUNT", 2) == [1, 2]
     assert kitchen.counts.bad_delays == 1
     assert kitchen.read("ann", "MAXSIZE", 1) == [3]
+    assert kitchen.counts.bad_delay == (3 << 64 | 1, b"")
     assert kitchen.read() == [4]
     assert kitchen.counts.bad_delays == 3
+    assert kitchen.counts.bad_delay == (4 << 64 | 1, b"1" * 17)
 
 
 def test_with_noack_an_entry_is_gone_when_its_time_has_come() -> None:

@@ -41,6 +41,7 @@ def test_a_group_without_policies_has_counts_too() -> None:
         b"given-back": 1,
         b"kept-back": {b"turn": 0, b"time": 0, b"backoff": 0, b"rate": 0},
         b"bad-delays": 0,
+        b"bad-delay": None,
         b"dead-letters": {b"max-deliveries": 0, b"fatal": 0, b"lately": 0},
     }
     assert of_ann == {
@@ -173,3 +174,14 @@ def test_what_was_given_back_is_kept_back_for_its_backoff() -> None:
     kitchen.direct.advance(2000)
     assert kept_back(kitchen) == {}
     assert sorted(kitchen.read()) == [1, 2, 3]
+
+
+def test_the_last_entry_whose_delay_is_no_time_is_told_of() -> None:
+    kitchen = Kitchen("delay-field", "at")
+    kitchen.add(1, "at", "tomorrow")
+    kitchen.add(2, "at", "x" * 100)
+    kitchen.add(3, "n", "3")
+    kitchen.read("ann")
+    found = stats(kitchen, KEY, GROUP)
+    assert found[b"bad-delays"] == 2
+    assert found[b"bad-delay"] == {b"id": b"2-1", b"value": b"x" * 64}
