@@ -4,7 +4,7 @@
 entry that may not be delivered yet, for its time or for those before it, is pending without an
 owner (XNACK); the delivery time of such an entry is that before which it is kept back. An entry
 that is to be delivered again is pending for its owner, and its delivery time says since when. So
-nothing is lost in a crash, and everything here is made anew from the list.
+nothing is lost in a crash, and everything here is made from the list again.
 
 **The index.** ``later`` is a heap of ranges of IDs with the time at which one of them may fall due,
 ``ready`` a heap of ranges that may be delivered. Both only say where to look: what is due is
@@ -12,7 +12,7 @@ decided by the pending entry itself when it is taken, so an entry that was ackno
 costs nothing, and one that is named twice is taken once. Entries that are delivered together, or
 within a fraction of the shortest delay, or are kept back until the same time, share a range,
 however many they are. A range that falls due is looked through a portion at a time: what is due
-becomes ranges that are ready, and the rest is filed anew. Nothing here takes longer than a portion.
+becomes ranges that are ready, and the rest is filed again. Nothing here takes longer than a portion.
 
 **Lanes.** With ``order-by`` one at a time is delivered of the pending entries that have the same
 value. They form a lane, in ID order. Only the first of a lane may be delivered, while none of the
@@ -107,7 +107,7 @@ class Agenda:
     def __init__(self, rules: GroupRules) -> None:
         self.rules = rules
         self.stale = True
-        """Whether the index must be made anew before it is used."""
+        """Whether the index must be made again before it is used."""
         self.seen_due = 0 if rules.consumer_ttl else NEVER
         """When a consumer may have been away for too long."""
         self.freed = False
@@ -131,7 +131,7 @@ class Agenda:
     # --- making it ------------------------------------------------------------------------
 
     def refresh(self, pending: PendingList, log: EntryLog) -> None:
-        """Makes the index anew if it has to be, or begins with that."""
+        """Makes the index again if it has to be, or begins with that."""
         if not self.stale:
             return
         self.stale = False

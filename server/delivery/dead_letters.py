@@ -146,7 +146,7 @@ def _write(
     reason: bytes,
     lines: Sequence[Ended] | None,
 ) -> bool:
-    """Adds the letter; false if that cannot be."""
+    """Adds the letter; false where that is not possible."""
     db, rules = ruled.db, ruled.agenda.rules
     values = (
         ruled.key,
@@ -354,7 +354,7 @@ class Redrive:
 
     def _move(self, letters: list[Found]) -> int:
         """Moves them; returns how many. An entry that its stream still has is given back to the
-        group (XNACK), with no delivery counted; otherwise it is added anew. Raises
+        group (XNACK), with no delivery counted; otherwise it is added again. Raises
         :class:`CommandError` if a stream may not have enough IDs left; none is moved then."""
         db = self._db
         for found in letters:

@@ -60,7 +60,7 @@ class DueTimes:
         self._deadlines.clear()
 
     def arm(self) -> None:
-        """Sets the timer anew: the clock has been moved."""
+        """Sets the timer again: the clock has been moved."""
         self._deadlines.arm_anew()
 
     def close(self) -> None:

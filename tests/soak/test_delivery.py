@@ -30,7 +30,7 @@ KILL_EACH_S: Final = 3.0
 
 TITLES: Final = {
     "test_nothing_is_lost_and_the_order_is_kept_though_the_server_is_killed": (
-        f"{LANES:,} lanes and {WORKERS:,} workers in each of two groups with policies for"
+        f"{LANES:,} lanes and {WORKERS:,} workers in each of three groups with policies for"
         f" {SECONDS:,.0f} s, some of which fail, and SIGKILL each {KILL_EACH_S:,.0f} s"
     )
 }
@@ -39,6 +39,7 @@ TITLES: Final = {
 KEY: Final = "jobs"
 ORDERED: Final = "ordered"
 PLAIN: Final = "plain"
+RANKED: Final = "ranked"
 
 POLICIES: Final = {
     ORDERED: (
@@ -49,6 +50,11 @@ POLICIES: Final = {
     PLAIN: (
         *("ack-wait", 200, "consumer-ttl", 1000, "max-pending-consumer", 20),
         *("max-deliveries", 4, "dead-letter", f"{PLAIN}:dead", "rate-limit", "5000/1s"),
+        *("reasons", "yes"),
+    ),
+    RANKED: (
+        *("priority-field", "urgency", "backoff", "20,50,100", "consumer-ttl", 1000),
+        *("rate-limit", "5000/1s", "max-deliveries", 4, "dead-letter", f"{RANKED}:dead"),
         *("reasons", "yes"),
     ),
 }
@@ -74,7 +80,7 @@ class Group:
 
 
 class Works:
-    """Producers, workers of two groups, and who kills the server."""
+    """Producers, workers of each group, and who kills the server."""
 
     def __init__(self, server: Running, tally: Tally) -> None:
         self._server = server
@@ -82,7 +88,7 @@ class Works:
         self._random = Random(1)
         self.added: dict[str, list[int]] = {}
         """The numbers that are in the stream for sure, by lane."""
-        self.groups = [Group(ORDERED), Group(PLAIN)]
+        self.groups = [Group(name) for name in POLICIES]
         self._ended = False
         self._failing = True
 
@@ -118,7 +124,8 @@ class Works:
         async def work(client: Client) -> None:
             while not self._ended:
                 number = next(numbers)
-                fields: list[Argument] = ["lane", lane, "n", number]
+                urgency = self._random.randrange(3)
+                fields: list[Argument] = ["lane", lane, "n", number, "urgency", urgency]
                 if self._random.random() < 0.1:
                     fields += ["at", int(time.time() * 1000) + self._random.randrange(200)]
                 await client.ask("XADD", KEY, "*", *fields)
