@@ -12,7 +12,7 @@ decided by the pending entry itself when it is taken, so an entry that was ackno
 costs nothing, and one that is named twice is taken once. Entries that are delivered together, or
 within a fraction of the shortest delay, or are kept back until the same time, share a range,
 however many they are. A range that falls due is looked through a portion at a time: what is due
-becomes ranges that are ready, and the rest is filed again. Nothing here takes longer than a portion.
+becomes ranges that are ready, and the rest is filed again. Nothing takes longer than a portion.
 
 **Lanes.** With ``order-by`` one at a time is delivered of the pending entries that have the same
 value. They form a lane, in ID order. Only the first of a lane may be delivered, while none of the

@@ -257,8 +257,6 @@ class _ClaimOptions:
 
 
 _VALUE_OPTIONS: Final = frozenset({b"IDLE", b"TIME", b"RETRYCOUNT", b"LASTID"})
-
-
 _INVALID_MIN_IDLE: Final = group_errors.invalid_min_idle("XCLAIM")
 _INVALID_MIN_IDLE_AUTO: Final = group_errors.invalid_min_idle("XAUTOCLAIM")
 
