@@ -352,8 +352,8 @@ PRIORITY_FIELD: Final = OfField(
 )
 LOOK_AHEAD: Final = Number(
     b"look-ahead",
-    "How many entries `order-by` and `priority-field` keep back for their turn, 10,000 where"
-    " nothing is said: a read looks no further than that.",
+    "How many entries `order-by` keeps back for their turn and `priority-field` compares, 10,000"
+    " where nothing is said: a read looks no further than that.",
 )
 ONLY: Final = OfValue(
     b"only",
