@@ -65,8 +65,11 @@ class Filled:
         self.penstock.run(self.sampler.look())
 
     def stretch(self) -> None:
-        """Lets all looks so far have been ten seconds apart."""
+        """Lets all looks so far have been ten seconds apart, without those before there was
+        anything to see."""
         for trace in (*self.sampler.traces.values(), self.sampler.whole):
+            for column in trace._columns.values():
+                del column[:2]
             times = trace._columns["times"]
             for at in range(len(times)):
                 times[at] = times[-1] - 10_000 * (len(times) - 1 - at)
