@@ -48,7 +48,7 @@ def role(server: Services, session: Session, args: Arguments) -> Reply:
     arity=-3,
     flags=_SYNC_FLAGS,
     since="2.8.0",
-    summary="Makes the client a replica, which goes on where it was if that is possible.",
+    summary="Makes the client a replica, which continues where it was if possible.",
     syntax="replicationid offset",
 )
 def psync(server: Services, session: Session, args: Arguments) -> Reply:
