@@ -10,6 +10,7 @@ second, and 5 kB for one that never takes longer than 30 microseconds.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
 MICROSECOND: Final = 1000
@@ -38,6 +39,17 @@ class Histogram:
         """Counts one time."""
         self.counts[bisect_left(BOUNDS_NS, nanoseconds)] += 1
         self.total_ns += nanoseconds
+
+
+def at_most(counts: Sequence[int], percent: float) -> int:
+    """Return up to which of :data:`BOUNDS_NS` so many per cent of what was counted took: 0 if there
+    was nothing, and the last bound where it took longer than all of them."""
+    left = percent / 100 * sum(counts)
+    for bound, count in zip(BOUNDS_NS, counts, strict=False):
+        left -= count
+        if left <= 0:
+            return bound if left + count > 0 else 0
+    return BOUNDS_NS[-1]
 
 
 LONGEST: Final = 1_000_000_000

@@ -49,7 +49,7 @@ class WebServer:
     def __init__(self, server: Services) -> None:
         self._server = server
         self._probe = LoopLagProbe()
-        self._page = Page(server)
+        self._page = Page(server, self._probe.times)
         self._scraping = asyncio.Lock()
         self._scrapes, self._screens = Places(SCRAPES), Places(SCREENS)
         self._http: _Http

@@ -30,8 +30,33 @@
     utc = !utc;
     localStorage.setItem("penstock-utc", utc ? "1" : "0");
     showTimes(document);
+    showTyped();
     showZone();
   };
+  const turnTheme = (button) => {
+    localStorage.setItem("penstock-theme", button.value);
+    document.documentElement.dataset.theme = button.value;
+    showTheme();
+  };
+  const showTheme = () => $$("[data-does=theme]").forEach((each) => each.setAttribute("aria-pressed", String(each.value === (document.documentElement.dataset.theme || ""))));
+
+  // Fields for a time take it as times are shown. What is sent is UTC, and says so.
+  const TIME = /^(?:(\d{4})-(\d\d)-(\d\d)(?:[ T]|$))?(?:(\d\d):(\d\d)(?::(\d\d))?)?$/;
+  const sent = (text) => {
+    const found = text.trim() ? text.trim().match(TIME) : null;
+    if (!found) return text;
+    const day = found[1] ? found.slice(1, 4) : dayOf(new Date());
+    const parts = [day[0], day[1] - 1, day[2], ...found.slice(4).map((each) => each || 0)].map(Number);
+    const t = utc ? new Date(Date.UTC(...parts)) : new Date(...parts);
+    return isNaN(t) ? text : `${t.toISOString().slice(0, 19)}Z`;
+  };
+  document.addEventListener("formdata", (event) => {
+    for (const each of $$("[data-time]", event.target)) event.formData.set(each.name, sent(each.value));
+  });
+  const showTyped = () => $$("[data-time]").forEach((each) => {
+    const t = new Date(each.defaultValue);
+    if (each.defaultValue.endsWith("Z") && !isNaN(t)) each.value = written(t);
+  });
 
   // --- putting in what is new: elements stay, their text and attributes change --------------------------------------
 
@@ -195,9 +220,22 @@
   // --- acts: in a dialog --------------------------------------------------------------------------------------------
 
   const sheet = $("#sheet");
-  const showSheet = async (response) => {
+  // Before the answer to an act on thousands come lines that tell how far it is.
+  const answered = async (response, form) => {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader(), bar = $("progress", form);
+    for (let text = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) return parse(text);
+      text += value;
+      for (let line; (line = text.match(/^(\d+)\/(\d+)\n/)); text = text.slice(line[0].length)) {
+        bar.value = line[1] / line[2];
+        $("progress + [role=status]", form).textContent = `${Number(line[1]).toLocaleString("en")} of ${Number(line[2]).toLocaleString("en")}`;
+      }
+    }
+  };
+  const showSheet = async (response, form) => {
     if (leave(response)) return;
-    const page = parse(await response.text());
+    const page = await answered(response, form);
     const act = $("#act", page);
     const parts = act ? [act] : [...$("#main", page).children];
     sheet.replaceChildren(...parts.map((each) => document.importNode(each, true)));
@@ -214,7 +252,7 @@
     $$("progress", form).forEach((each) => { each.hidden = false; });
     $$("button", form).forEach((each) => { each.disabled = form.closest("dialog") !== null; });
     try {
-      await showSheet(await ask("/act", { method: "POST", body: data }));
+      await showSheet(await ask("/act", { method: "POST", body: data }), form);
     } catch {
       $$("button", form).forEach((each) => { each.disabled = false; });
       dead();
@@ -255,6 +293,7 @@
   const choose = (pick) => { if (pick) { pick.checked = !pick.checked; } };
   const DOES = {
     times: turnTimes,
+    theme: turnTheme,
     keys: () => $("#keys").showModal(),
     pause: turnPause,
     all: (button) => $$(".pick", button.closest("table")).forEach((each) => { each.checked = button.checked; }),
@@ -279,7 +318,7 @@
     let soon = 0;
     form.addEventListener("input", (event) => {
       clearTimeout(soon);
-      soon = setTimeout(() => form.requestSubmit(), event.target.matches("select") ? 0 : 600);
+      if (!event.target.matches("[data-time]")) soon = setTimeout(() => form.requestSubmit(), event.target.matches("select") ? 0 : 600);
     });
   });
 
@@ -315,6 +354,8 @@
   const every = Number($("[data-every]")?.dataset.every);
   if (every) setInterval(refresh, every);
   showTimes(document);
+  showTyped();
+  showTheme();
   if (link) showZone();
   searchOn();
 })();

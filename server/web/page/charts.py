@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from server.runtime.histogram import MICROSECOND
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.page.sampling import Trace
-from server.web.page.wording import duration, number, rate
+from server.web.page.traces import Trace
+from server.web.page.wording import duration, latency, number, rate, size
 
 WIDTH: Final = 120
 HEIGHT: Final = 40
@@ -59,14 +60,15 @@ def chart(
     trace: Trace | None, names: Sequence[str], what: str, least: float = 1, unit: str = ""
 ) -> Chart | None:
     """Return the chart of columns of a trace, ``None`` if there is nothing yet. ``unit`` says what
-    is drawn: ``"/s"`` the growth of counters, ``"ms"`` lengths of time, else the values."""
+    is drawn: ``"/s"`` the growth of counters, ``"ms"`` and ``"us"`` lengths of time, ``"B"`` bytes,
+    else the values."""
     if trace is None or len(trace) < 2:
         return None
     columns = [trace.rates(name) if unit == "/s" else trace.column(name) for name in names]
     high = max(max(column) for column in columns)
     top = top_of(max(high, least))
     times = trace.column("times")
-    said: Callable[[float], str] = {"/s": rate, "ms": _length}.get(unit, plain)
+    said = _SAID.get(unit, plain)
     now = " and ".join(said(column[-1]) for column in columns)
     return Chart(
         [points(column, top) for column in columns],
@@ -76,13 +78,17 @@ def chart(
     )
 
 
-def _length(value: float) -> str:
-    return duration(int(value))
-
-
 def plain(value: float) -> str:
     """A number as it is written."""
     return number(int(value))
+
+
+_SAID: Final[dict[str, Callable[[float], str]]] = {
+    "/s": rate,
+    "ms": lambda value: duration(int(value)),
+    "us": lambda value: latency(int(value) * MICROSECOND),
+    "B": lambda value: size(int(value)),
+}
 
 
 def delivery_names() -> list[str]:

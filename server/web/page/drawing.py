@@ -32,8 +32,8 @@ def iso(ms: int) -> str:
 
 
 _WORDING: Final = (
-    *("NONE", "counted", "deliveries", "duration", "id_text", "id_ms", "moment", "number", "rate"),
-    "shown",
+    *("NONE", "counted", "deliveries", "duration", "id_text", "id_ms", "latency", "moment"),
+    *("number", "rate", "shown"),
 )
 _ADDRESSES: Final = (
     *("consumer_url", "entry_url", "group_url", "letters_url", "packed", "stream_url", "url"),

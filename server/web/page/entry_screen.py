@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from penstock.html.document import secured
 from server.delivery.group_ref import GroupRef
+from server.monitoring.monitors import quoted
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import obstacles, state_of_pending
 from server.web.page.letters import letter_view, read_letter
@@ -20,6 +21,7 @@ from server.web.page.preview import id_of, places_of
 from server.web.page.sampling import rules_of
 from server.web.page.wording import id_ms, id_text, is_text, kind_of, shown, size
 from storage.engine import ids
+from storage.engine.entries import decode_entry
 from storage.engine.groups import Group
 from storage.engine.log import EntryLog
 
@@ -31,6 +33,9 @@ JSON: Final = 64 * 1024
 HEX: Final = 1024
 """How many bytes of a value are shown as text and in hex, and up to how many as JSON. All of it can
 be downloaded."""
+
+COPIED: Final = 16 * 1024
+"""Up to how many bytes an entry can be copied as a command."""
 
 SHORT: Final = 64
 """A text of so many bytes is a line among others."""
@@ -119,6 +124,7 @@ async def entry_screen(request: PageRequest) -> Screen:
         "id": id_text(entry_id),
         "added": id_ms(entry_id),
         "size": size(len(payload)),
+        "command": as_command(key, payload),
         "count": count,
         "views": [each for each in views if not each.is_short],
         "short": [each for each in views if each.is_short],
@@ -134,6 +140,13 @@ async def entry_screen(request: PageRequest) -> Screen:
         "off": request.obstacle(b"XDEL", key, b"0-1"),
     }
     return Screen("entry.html", id_text(entry_id), given)
+
+
+def as_command(key: bytes, payload: bytes) -> str | None:
+    """The XADD that adds the entry once more, as redis-cli takes it; ``None`` for a long one."""
+    if len(payload) > COPIED:
+        return None
+    return b" ".join([b"XADD", *map(quoted, [key, b"*", *decode_entry(payload)[1]])]).decode()
 
 
 def _neighbour(found: list[int]) -> str | None:

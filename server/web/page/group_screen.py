@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from server.config.policies import ALL, DEAD_LETTER, GROUP, TIMES, Settings
 from server.delivery.group_ref import GroupRef
+from server.delivery.stats import kept_back
 from server.road.session import Link, Waiter
 from server.web.page.charts import delivery_names
 from server.web.page.drawing import Screen
@@ -24,7 +25,8 @@ from server.web.page.page_request import (
     policy_command,
 )
 from server.web.page.preview import Preview, preview
-from server.web.page.sampling import Row, behind_since, lag_of, rules_of
+from server.web.page.sampling import Name, Row, behind_since, lag_of, rules_of
+from server.web.page.traces import Trace
 from server.web.page.wording import counted, duration, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -38,6 +40,15 @@ PAGE: Final = 25
 
 MOST_SEGMENTS: Final = 4000
 """How many segments of pending entries are looked at for those that come first."""
+
+REASONS: Final = {
+    "turn": "For their turn",
+    "time": "Until a time",
+    "backoff": "After a failure",
+    "rate": "By the rate limit",
+    "given": "Given back",
+}
+"""Why entries are with nobody, by the names of PENSTOCK STATS."""
 
 ORDERS: Final = {"age": "Oldest first", "deliveries": "Most delivered", "id": "By ID"}
 
@@ -63,7 +74,7 @@ class Setting(NamedTuple):
 class ConsumerLine:
     """A consumer: how it is, how long ago it asked and got something (milliseconds), from where its
     last request came, empty if unknown, when that client went (Unix milliseconds, ``None`` if it is
-    there), what it has acknowledged and what it was given again."""
+    there), what it has acknowledged, what it was given again, and its past."""
 
     name: bytes
     state: str
@@ -74,6 +85,7 @@ class ConsumerLine:
     closed: int | None
     acked: int
     again: int
+    trace: Trace | None
 
 
 @dataclass
@@ -95,7 +107,8 @@ class Held:
 @dataclass
 class GroupFacts:
     """What the screen of a group shows; a list is ``None`` if the user may not see it, and then
-    ``denied`` says why by its name."""
+    ``denied`` says why by its name. ``reasons`` says how many entries are kept back for which
+    reason, and ``bad_delay`` the last whose field for a delay held no time, with that."""
 
     row: Row
     line: Line
@@ -106,6 +119,8 @@ class GroupFacts:
     held: list[Held] | None
     whole: bool
     settings: list[Setting]
+    reasons: dict[str, int]
+    bad_delay: tuple[str, str] | None
     obstacles: dict[str, str | None]
     denied: dict[str, str | None]
     links: dict[str, str | None]
@@ -177,8 +192,21 @@ async def group_facts(request: PageRequest, ref: GroupRef) -> GroupFacts:
     waits = None if since is None else request.now - since
     return GroupFacts(
         *(row, line, lag, waits, consumers, len(waiting), held, whole),
-        *(settings_of(request, ref), obstacles(request, ref), denied, links),
+        *(settings_of(request, ref), *_kept(request, ref), obstacles(request, ref), denied, links),
     )
+
+
+def _kept(request: PageRequest, ref: GroupRef) -> tuple[dict[str, int], tuple[str, str] | None]:
+    """How many entries are kept back, by reason, and the last with a delay that is no time: what
+    PENSTOCK STATS tells, nothing to a user who may not run it."""
+    group = ref.group
+    if not request.viewer.may(b"PENSTOCK", b"STATS", ref.key, group.name):
+        return {}, None
+    counts = kept_back(ref, request.server.policies.known_as_ruled(ref), request.now)
+    said = {**counts._asdict(), "given": len(group.pending.released)}
+    reasons = {REASONS[name]: count for name, count in said.items() if count}
+    last = group.counts.bad_delay
+    return reasons, None if last is None else (id_text(last[0]), shown(last[1]))
 
 
 def _unseen(db: int, key: bytes, group: Group) -> Row:
@@ -244,11 +272,11 @@ async def _consumers(
     page = request.fields.whole("cpage", 1, 1, 10**6)
     first = (page - 1) * PAGE
     some = await _first_consumers(request, ref.group, first + PAGE + 1)
-    lines = [consumer_line(request, each, waiting) for each in some[first : first + PAGE]]
+    where = ref.db.index, ref.key, ref.group.name
+    lines = [consumer_line(request, where, each, waiting) for each in some[first : first + PAGE]]
 
     def address(number: int) -> str:
         order = request.fields.text("order") or None
-        where = ref.db.index, ref.key, ref.group.name
         return group_url(*where, order=order, cpage=number) + "#consumers"
 
     return lines, {
@@ -269,8 +297,10 @@ async def _first_consumers(request: PageRequest, group: Group, most: int) -> lis
     return found
 
 
-def consumer_line(request: PageRequest, consumer: Consumer, waiting: set[bytes]) -> ConsumerLine:
-    """How a consumer is."""
+def consumer_line(
+    request: PageRequest, group: Name, consumer: Consumer, waiting: set[bytes]
+) -> ConsumerLine:
+    """How a consumer of a group is."""
     asked = max(0, request.now - consumer.seen)
     state = "works" if consumer.owned else "away"
     if consumer.name in waiting:
@@ -284,8 +314,9 @@ def consumer_line(request: PageRequest, consumer: Consumer, waiting: set[bytes])
     closed = None if link is None or not link.closed_ms else link.closed_ms
     if consumer.owned and closed is not None and state != "waits":
         state = "gone"
-    counts = consumer.acked, consumer.redelivered
-    return ConsumerLine(consumer.name, state, consumer.owned, asked, got, address, closed, *counts)
+    trace = request.sampler.consumers.get((group, consumer.name))
+    told = state, consumer.owned, asked, got, address, closed
+    return ConsumerLine(consumer.name, *told, consumer.acked, consumer.redelivered, trace)
 
 
 def parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:
@@ -318,6 +349,7 @@ async def consumer_screen(request: PageRequest) -> Screen:
     ref = GroupRef(database, key, stream, group)
     denied = request.viewer.denial(b"XPENDING", key, group.name)
     held, following = [], None
+    where = database.index, key, group.name
     if denied is None:
         some = group.pending.owned_ids(consumer, _start(request), PAGE + 1)
         for each in some[:PAGE]:
@@ -325,13 +357,12 @@ async def consumer_screen(request: PageRequest) -> Screen:
             if entry is not None:
                 held.append(await _held(request, ref, entry))
         if len(some) > PAGE:
-            where = database.index, key, group.name, name
-            following = consumer_url(*where, start=id_text(some[PAGE]))
+            following = consumer_url(*where, name, start=id_text(some[PAGE]))
     rules = rules_of(request.server, ref)
     given: dict[str, Any] = {
-        "consumer": consumer_line(request, consumer, parked(request, database.index, key, group)),
+        "consumer": consumer_line(request, where, consumer, parked(request, *where[:2], group)),
         "group": group,
-        "at": (database.index, key, group.name),
+        "at": where,
         "held": held,
         "denied": denied,
         "following": following,

@@ -19,6 +19,7 @@ from server.web.page.page_request import (
     stream_url,
 )
 from server.web.page.preview import WIDTH, Preview, has, id_of, preview
+from server.web.page.stream_screen import identity_of
 from server.web.page.wording import id_ms, id_text, number, shown, value_text
 from storage.engine import ids
 from storage.engine.entries import decode_entry
@@ -162,23 +163,25 @@ def _is_id(text: bytes) -> bool:
 
 
 class Filter:
-    """Which letters are asked for: with a text in a field, with a reason, of a group."""
+    """Which letters are asked for: with a text in a field, with a reason, of a group, from a time
+    or an ID on. Raises :class:`Refused` for what is neither."""
 
     def __init__(self, fields: Fields) -> None:
         self.text = fields.text("text")
         self.reason = fields.text("reason")
         self.group = fields.text("of")
+        self.since = fields.text("since")
+        self.low = identity_of(self.since) if self.since else ids.MIN
 
     @property
     def is_on(self) -> bool:
         """Whether not all are."""
-        return bool(self.text or self.reason or self.group)
+        return bool(self.fields())
 
-    def fields(self) -> dict[str, str | None]:
+    def fields(self) -> dict[str, str]:
         """What addresses and forms have of it."""
-        return {
-            "text": self.text or None, "reason": self.reason or None, "of": self.group or None
-        }  # fmt: skip
+        every = {"text": self.text, "reason": self.reason, "of": self.group, "since": self.since}
+        return {name: value for name, value in every.items() if value}
 
     def fits(self, payload: bytes) -> bool:
         """Whether an entry is asked for."""
@@ -205,8 +208,9 @@ async def find(request: PageRequest, log: EntryLog, wanted: Filter, high: int, m
     """The entries that fit up to an ID; gives up after :data:`LOOKED_AT`."""
     found: list[bytes] = []
     looked = 0
-    while high >= ids.MIN and looked < LOOKED_AT:
-        payloads = log.reverse(ids.MIN, high, _BATCH)
+    low = wanted.low
+    while high >= low and looked < LOOKED_AT:
+        payloads = log.reverse(low, high, _BATCH)
         for payload in payloads:
             looked += 1
             if wanted.fits(payload):
@@ -217,7 +221,7 @@ async def find(request: PageRequest, log: EntryLog, wanted: Filter, high: int, m
             return Found(found, looked, None)
         high = id_of(payloads[-1]) - 1
         await request.pace.rest()
-    return Found(found, looked, high if high >= log.first else None)
+    return Found(found, looked, high if high >= max(low, log.first) else None)
 
 
 def seen_ids(fields: Fields) -> list[int]:

@@ -21,7 +21,8 @@ from server.web.page.page_request import (
     url,
 )
 from server.web.page.preview import id_of
-from server.web.page.sampling import Row, Trace, in_trouble, ordered
+from server.web.page.sampling import Row, in_trouble, ordered
+from server.web.page.traces import Trace
 from server.web.page.wording import counted, deliveries, duration, id_ms, number, rate, shown
 from server.web.survey import stream_at
 from storage.engine import ids

@@ -14,10 +14,12 @@ from starlette.routing import BaseRoute, Route
 from penstock.html.assets import Assets
 from penstock.html.document import secured
 from server.road.state import Phase
+from server.runtime.histogram import Histogram
 from server.services import Services
 from server.web.page.actions import act
 from server.web.page.drawing import Screen, draw, message
 from server.web.page.entry_screen import entry_screen, value_response
+from server.web.page.find_screen import find_screen
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
 from server.web.page.group_screen import consumer_screen, group_screen
 from server.web.page.letters import letters_screen
@@ -71,13 +73,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Page:
-    """The page of a server, as routes for :class:`starlette.applications.Starlette`."""
+    """The page of a server, as routes for :class:`starlette.applications.Starlette`; ``loop_lag``
+    is a histogram that somebody else fills."""
 
-    def __init__(self, server: Services) -> None:
+    def __init__(self, server: Services, loop_lag: Histogram) -> None:
         self._server = server
         self._gate = Gatekeeper(server)
         self._assets = Assets()
-        self.sampler = Sampler(server)
+        self.sampler = Sampler(server, loop_lag=loop_lag)
         self._events = Events(self.sampler)
         # Many at a time would each take a step of a round of the event loop.
         self._turn = asyncio.Lock()
@@ -86,6 +89,7 @@ class Page:
         """Where the page is."""
         return [
             Route("/", self._screen(overview)),
+            Route("/find", self._screen(find_screen)),
             Route("/stream", self._screen(stream_screen)),
             Route("/group", self._screen(group_screen)),
             Route("/consumer", self._screen(consumer_screen)),
@@ -168,8 +172,14 @@ class Page:
         return answer
 
     async def _act(self, look: PageRequest) -> Response:
+        steps = act(look)
         try:
-            return await draw(await act(look), look)
+            found = await anext(steps)
+            if isinstance(found, str) and look.part:
+                return secured(StreamingResponse(_told(found, steps, look)))
+            while isinstance(found, str):
+                found = await anext(steps)
+            return await draw(found, look)
         except Refused as refused:
             return await _refused("Not done", refused, look)
 
@@ -184,6 +194,18 @@ class Page:
         if login is None or not login.sent(look.fields.secret("csrf")):
             return secured(PlainTextResponse("this is no form of this page\n", 403))
         return self._gate.log_out(login)
+
+
+async def _told(
+    first: str, steps: AsyncIterator[Screen | str], look: PageRequest
+) -> AsyncIterator[str | bytes]:
+    """What a script is answered while an act goes on: lines, and in the end the screen."""
+    yield first
+    try:
+        async for found in steps:
+            yield found if isinstance(found, str) else bytes((await draw(found, look)).body)
+    except Refused as refused:
+        yield bytes((await _refused("Not all was done", refused, look)).body)
 
 
 async def _refused(title: str, refused: Refused, look: PageRequest) -> Response:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, NamedTuple
 
 from protocol.encoder import bulk
 from server.net.admission import farewell
 from server.road.session import Session
 from server.services import Services
-from server.web.page.page_request import Refused
+from server.web.page.page_request import PageRequest, Refused
 from server.web.page.wording import counted, number, shown
 
 SHOWN: Final = 12
@@ -24,10 +25,14 @@ _FAILED: Final = re.compile(rb"(?:^|\r\n)-([A-Z][^\r]*)")
 Command = list[bytes]
 
 
+_NUMBERS: Final = re.compile(rb"(?:^|\n):([0-9]+)(?=\r)")
+
+
 class Action(NamedTuple):
     """Commands that are to run in a database, each batch all or none; what they do; and where that
     is seen. ``state`` is what they are about, as it was when they were shown; ``grave`` is what
-    cannot be undone."""
+    cannot be undone. ``noun`` says of what, one or more, the integers that they reply are numbers,
+    and ``total`` how many these should be."""
 
     title: str
     about: str
@@ -36,6 +41,12 @@ class Action(NamedTuple):
     back: str
     state: bytes = b""
     grave: bool = False
+    noun: tuple[str, str] | None = None
+    total: int = 0
+
+    def told(self, done: int) -> str:
+        """Return what was done, in words; empty where that is not counted."""
+        return "" if self.noun is None else f" {counted(done, *self.noun)}."
 
     def digest(self) -> str:
         """What distinguishes the commands, and what they are about, from all others."""
@@ -52,6 +63,35 @@ class Action(NamedTuple):
         lines = [_line(command) for command in whole[:SHOWN]]
         more = len(whole) - len(lines)
         return [*lines, f"… {counted(more, 'more command')}"] if more else lines
+
+
+class Input(NamedTuple):
+    """What is asked for before there is a command: a line, which may be a ``time``, an area, or a
+    choice; ``note`` stands in place of a field that stays as it is."""
+
+    name: str
+    label: str
+    value: str = ""
+    area: bool = False
+    options: tuple[str, ...] = ()
+    note: str = ""
+    hint: str = ""
+    time: bool = False
+
+
+class Asked(Exception):
+    """Something has to be said first."""
+
+    def __init__(self, title: str, about: str, back: str, inputs: list[Input]) -> None:
+        super().__init__(title)
+        self.title = title
+        self.about = about
+        self.back = back
+        self.inputs = inputs
+
+
+Maker = Callable[[PageRequest], Awaitable[Action]]
+"""Makes the action that a form asks for; raises :class:`Asked`, or :class:`Refused`."""
 
 
 def _whole(batch: list[Command]) -> list[Command]:
@@ -116,9 +156,10 @@ class _Answer:
             self.safe.set_result(safe)
 
 
-async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
-    """Runs the commands as a client does who is that user; raises :class:`Refused` with the error
-    of the first that fails."""
+async def run(server: Services, user: bytes, peer: str, action: Action) -> AsyncIterator[int]:
+    """Runs the commands as a client does who is that user; yields after each batch what the
+    commands so far have replied in sum. Raises :class:`Refused` with the error of the first that
+    fails: the batches before that one have run then."""
     state = server.state
     if server.pauses.active:
         raise Refused("Writes are held back at present (CLIENT PAUSE): nothing was done.", 503)
@@ -133,13 +174,19 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
     answer = _Answer()
     session.link.wire = answer
     state.sessions[session.id] = session
+    done = 0
     try:
         for at, batch in enumerate(action.batches):
             if at:
                 await asyncio.sleep(0)
             # No other client comes between these: nothing is awaited.
-            for command in _whole(batch):
-                _run_one(server, session, command)
+            try:
+                done += sum([_run_one(server, session, command) for command in _whole(batch)])
+            except Refused as refused:
+                if at:
+                    refused.text += f" Before that:{action.told(done)}"
+                raise
+            yield done
         if server.traffic.gate.holding:
             server.traffic.gate.hold(answer, b"")
             if not await answer.safe:
@@ -148,10 +195,12 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> None:
         farewell(server, session)
 
 
-def _run_one(server: Services, session: Session, command: list[bytes]) -> None:
+def _run_one(server: Services, session: Session, command: list[bytes]) -> int:
+    """Runs a command; returns the sum of the integers in its reply."""
     reply = server.dispatcher.execute(session, command)
     if reply is None:
         raise Refused("The command takes too long to be run from here.", 500)
     failed = _FAILED.search(reply)
     if failed is not None:
         raise Refused(f"{shown(command[0])}: {shown(failed[1])}", 409)
+    return sum(map(int, _NUMBERS.findall(reply)))

@@ -12,20 +12,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
-import itertools
 import time
-from array import array
-from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from server.config.policies import GroupRules
 from server.delivery.group_ref import GroupRef
 from server.road.state import Phase
+from server.runtime import process
 from server.runtime.clockwork import Slice
+from server.runtime.histogram import MICROSECOND, Histogram, at_most
 from server.services import Services
+from server.web.page.traces import CONSUMER, VITALS, Trace
 from server.web.page.wording import EARLIEST_MS
-from server.web.survey import STEP_NS, streams_of, summary_of
+from server.web.survey import STEP_NS, stream_at, streams_of, summary_of
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import MOST
@@ -44,20 +45,16 @@ SHARE: Final = 50
 MOST_ROWS: Final = 100_000
 """How many rows there may be."""
 
-POINTS: Final = 180
-"""How many values of the past are kept of a row."""
-
 MOST_TRACES: Final = 2000
-"""Of how many rows, those in trouble first."""
+"""Of how many rows the past is kept, those in trouble first, and of how many of their consumers."""
+
+MOST_CONSUMERS: Final = 100
+"""Of how many consumers of a group: those that came first."""
 
 FAILING_AGE_MS: Final = 5 * 60_000
 FAILING_DELIVERIES: Final = 5
 """A group is in trouble when an entry has been waiting so long, was delivered so often, or became a
-dead letter in the last ten minutes."""
-
-GROWING_MS: Final = 2 * 60_000
-GROWTH: Final = 100
-"""It also is when its lag has grown for so long, by so many entries."""
+dead letter in the last ten minutes. It also is when its lag grows (:meth:`Trace.growth`)."""
 
 _CHUNK: Final = 500
 """How many rows are sorted at a time."""
@@ -109,6 +106,11 @@ class Row(NamedTuple):
         """What identifies the row."""
         return self.db, self.key, self.group or b""
 
+    def values(self, now: int) -> tuple[int, ...]:
+        """Return what is remembered of it."""
+        age = 0 if self.oldest is None else max(0, now - self.oldest)
+        return now, self.added, self.acked, self.lag, self.pending, self.kept, age, self.length
+
     def troubles(self, now: int) -> list[str]:
         """What is wrong with the group, the worst first."""
         found = []
@@ -127,72 +129,6 @@ class Row(NamedTuple):
         return troubles[0] if troubles else "paused" if self.paused else "fine"
 
 
-COLUMNS: Final = ("times", "added", "acked", "lag", "pending", "kept", "age", "length")
-"""What is remembered: counters and sizes, and how long the oldest entry was pending, in
-milliseconds."""
-
-
-class Trace:
-    """What has been, the newest last: a column of native integers for each of :data:`COLUMNS`."""
-
-    __slots__ = ("_columns",)
-
-    def __init__(self) -> None:
-        self._columns = {name: array("q") for name in COLUMNS}
-
-    def __len__(self) -> int:
-        return len(self._columns["times"])
-
-    def column(self, name: str) -> Sequence[int]:
-        """Return the values of a column."""
-        return self._columns[name]
-
-    def note(self, *values: int) -> None:
-        """Adds a value to each column; the oldest goes when there are too many."""
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(min(value, MOST))
-            if len(column) > POINTS:
-                del column[0]
-
-    def note_row(self, row: Row, now: int) -> None:
-        """Adds what the row says."""
-        age = 0 if row.oldest is None else max(0, now - row.oldest)
-        self.note(now, row.added, row.acked, row.lag, row.pending, row.kept, age, row.length)
-
-    def _since(self, ms: int) -> int:
-        """Where the values of so many milliseconds begin."""
-        times = self._columns["times"]
-        return bisect_left(times, times[-1] - ms)
-
-    def rate(self, name: str = "added", ms: int = 60_000) -> float | None:
-        """By how much a column has grown a second lately, ``None`` if that is not known yet."""
-        if len(self) < 2:
-            return None
-        at, times, column = self._since(ms), self._columns["times"], self._columns[name]
-        passed = times[-1] - times[at]
-        return (column[-1] - column[at]) * 1000 / passed if passed > 0 else None
-
-    def rates(self, name: str) -> list[float]:
-        """Return the rates from each value to the next; those of a counter are not negative."""
-        times, column = self._columns["times"], self._columns[name]
-        return [
-            max(0, column[at] - column[at - 1]) * 1000 / max(1, times[at] - times[at - 1])
-            for at in range(1, len(times))
-        ]
-
-    def growth(self) -> float:
-        """By how many entries a second the lag grows, if it was higher every half minute for two
-        minutes, and by :data:`GROWTH` at least; else 0."""
-        times, lag = self._columns["times"], self._columns["lag"]
-        if not times or lag[-1] < GROWTH or times[-1] - times[0] < GROWING_MS:
-            return 0.0
-        marks = [lag[self._since(GROWING_MS * part // 4)] for part in (4, 3, 2, 1)] + [lag[-1]]
-        grown = all(low < high for low, high in itertools.pairwise(marks))
-        if not grown or marks[-1] - marks[0] < GROWTH:
-            return 0.0
-        return (marks[-1] - marks[0]) * 1000 / GROWING_MS
-
-
 Key = Callable[[Row], Any]
 
 
@@ -200,8 +136,15 @@ class Sampler:
     """Looks at all streams of a server. ``rows`` is what there was, ``taken_ms`` when that was,
     ``left_out`` how many streams and groups there were no rows left for."""
 
-    def __init__(self, server: Services, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        server: Services,
+        now: Callable[[], float] = time.monotonic,
+        loop_lag: Histogram | None = None,
+    ) -> None:
         self._server = server
+        self._loop_lag = Histogram() if loop_lag is None else loop_lag
+        self._lags = self._loop_lag.counts[:]
         self._now = now
         self._watched = -WATCHED_FOR_S
         self._task: asyncio.Task[None] | None = None
@@ -213,6 +156,10 @@ class Sampler:
         self.traces: dict[Name, Trace] = {}
         self.whole = Trace()
         """What all rows together have been."""
+        self.consumers: dict[tuple[Name, bytes], Trace] = {}
+        """What consumers have been, by their groups and names."""
+        self.vitals = Trace(VITALS)
+        """What the server itself has been."""
         self.letters: dict[tuple[int, bytes], int] = {}
         """The streams of dead letters, with their lengths."""
         self.number = 0
@@ -288,6 +235,7 @@ class Sampler:
         now = self._server.state.clock()
         index: dict[Name, Row] = {}
         traces: dict[Name, Trace] = {}
+        consumers: dict[tuple[Name, bytes], Trace] = {}
         letters: dict[tuple[int, bytes], int] = {}
         sums = Sums()
         rows = found.rows
@@ -304,14 +252,35 @@ class Sampler:
             if len(traces) == MOST_TRACES:
                 break
             trace = traces[row.name] = self.traces.get(row.name) or Trace()
-            trace.note_row(row, now)
+            trace.note(*row.values(now))
+            self._note_consumers(row, now, consumers)
             await pace.rest()
+        self._note_vitals(now)
+        self.consumers = consumers
         self.whole.note(*sums.values(now, sum(letters.values())))
         self.rows, self.index, self.traces, self.letters = rows, index, traces, letters
         self.left_out = found.left_out
         self.taken_ms = now
         self.number += 1
         self._tell()
+
+    def _note_consumers(self, row: Row, now: int, found: dict[tuple[Name, bytes], Trace]) -> None:
+        """Remembers what the first consumers of a group have been given and have acknowledged."""
+        stream = stream_at(self._server.state.keyspace.databases[row.db], row.key, now)
+        group = None if stream is None or row.group is None else stream.groups.get(row.group)
+        most = min(MOST_CONSUMERS, MOST_TRACES - len(found))
+        for each in islice(group.consumers.values(), most) if group is not None else ():
+            name = row.name, each.name
+            trace = found[name] = self.consumers.get(name) or Trace(CONSUMER)
+            trace.note(now, each.acked + each.owned, each.acked, each.owned)
+
+    def _note_vitals(self, now: int) -> None:
+        counts, before = self._loop_lag.counts[:], self._lags
+        self._lags = counts
+        late = at_most([own - then for own, then in zip(counts, before, strict=True)], 99)
+        state = self._server.state
+        memory, clients = process.resident_memory(), len(state.sessions)
+        self.vitals.note(now, state.commands_processed(), late // MICROSECOND, memory, clients)
 
 
 class Sums:

@@ -1,7 +1,9 @@
-"""The server: its files, its clients, what was slow, what was denied, and the page's user."""
+"""The server: its files, its clients, how long commands take, what was slow, what was denied, and
+the page's user."""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -11,6 +13,7 @@ from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info import SECTIONS
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
+from server.road.table import every
 from server.services import Services
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import consumer_of
@@ -27,6 +30,7 @@ TABS: Final = {
     "clients": "Clients",
     "files": "Persistence",
     "slow": "Slow log",
+    "latency": "Latency",
     "denied": "Denied",
     "you": "You",
 }
@@ -36,6 +40,7 @@ NEEDS: Final = {
     "clients": (b"CLIENT", b"LIST"),
     "files": (b"INFO",),
     "slow": (b"SLOWLOG", b"GET"),
+    "latency": (b"LATENCY", b"HISTOGRAM"),
     "denied": (b"ACL", b"LOG"),
 }
 """The command whose reply each stands for."""
@@ -67,6 +72,18 @@ class SlowLine:
 
 
 @dataclass
+class LatencyLine:
+    """A command: how often it ran, how long in all, and for how long half of the calls, and 99 % of
+    them, took at most; in nanoseconds."""
+
+    name: str
+    calls: int
+    sum: int
+    median: int
+    most: int
+
+
+@dataclass
 class DeniedLine:
     """What was denied, how often, when last (ms ago), to whom."""
 
@@ -87,6 +104,8 @@ class Vitals:
     peak: int
     limit: int
     started: int
+    commands: float
+    errors: int
     clients: int
     waiting: int
     on: bool
@@ -99,7 +118,7 @@ class Vitals:
     replicas: int
 
 
-def server_screen(request: PageRequest) -> Screen:
+async def server_screen(request: PageRequest) -> Screen:
     """The screen."""
     wanted = request.fields.text("tab")
     tab = wanted if wanted in TABS else "clients"
@@ -111,6 +130,7 @@ def server_screen(request: PageRequest) -> Screen:
         "tabs": TABS,
         "denied": denied,
         "vitals": vitals(request.server) if may else None,
+        "trace": request.sampler.vitals,
         "lines": [],
         "first": None,
         "following": None,
@@ -118,10 +138,13 @@ def server_screen(request: PageRequest) -> Screen:
         "why": _why(request),
     }
     if denied is None:
-        gather = {"clients": _clients, "slow": _slow_log, "denied": _acl_log, "you": _rules}.get(
-            tab
-        )
-        given.update({} if gather is None else gather(request))
+        gather = {"clients": _clients, "slow": _slow_log, "denied": _acl_log, "you": _rules}
+        if tab == "latency":
+            given["lines"] = await _latencies(request)
+            timings = request.server.state.timings
+            given["tracking"], given["events"] = timings.tracking, timings.latency.events
+        elif tab in gather:
+            given.update(gather[tab](request))
     return Screen("server.html", "Server", given)
 
 
@@ -135,6 +158,8 @@ def vitals(server: Services) -> Vitals:
         int(str(memory["used_memory_peak"])),
         config.maxmemory,
         state.instance.started_ms,
+        state.stats.rates()[0],
+        sum(state.stats.errors.values()),
         len(state.sessions),
         len(server.blocking.waiters),
         on,
@@ -192,6 +217,18 @@ def _slow(entry: SlowCommand) -> SlowLine:
     return SlowLine(
         entry.seconds * 1000, took, words + more, shown(client) if client else "a script"
     )
+
+
+async def _latencies(request: PageRequest) -> list[LatencyLine]:
+    """The commands that have taken most time together, as LATENCY HISTOGRAM and INFO latencystats
+    tell; one at a time, as a histogram has thousands of slots."""
+    used = [each for each in every(request.server.state.table) if each.durations.counts]
+    lines = []
+    for each in heapq.nlargest(MOST, used, key=lambda command: command.nanoseconds):
+        median, most = each.durations.percentile(50), each.durations.percentile(99)
+        lines.append(LatencyLine(each.fullname, each.calls, each.nanoseconds, median, most))
+        await request.pace.rest()
+    return lines
 
 
 def _acl_log(request: PageRequest) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from server.web.page.drawing import Screen
 from server.web.page.group_screen import settings_of_stream
 from server.web.page.page_request import PageRequest, Refused, packed, stream_url
 from server.web.page.preview import Preview, has, id_of, preview
-from server.web.page.sampling import Trace, behind_since, lag_of
+from server.web.page.sampling import behind_since, lag_of
+from server.web.page.traces import StreamTrace
 from server.web.page.wording import id_ms, id_text, shown
 from server.web.survey import STEP_NS
 from storage.engine import ids
@@ -42,7 +43,8 @@ _TIMES: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
 @dataclass
 class GroupLine:
-    """A group of the stream; ``waits`` is how long its first entry has waited to be delivered."""
+    """A group of the stream; ``waits`` is how long its first entry has waited to be delivered, and
+    ``acked`` what it acknowledges a second."""
 
     name: bytes
     lag: int
@@ -50,6 +52,7 @@ class GroupLine:
     pending: int
     kept: int
     state: str
+    acked: float | None
 
 
 @dataclass
@@ -155,11 +158,12 @@ async def stream_screen(request: PageRequest) -> Screen:
     return Screen("stream.html", shown(key), given)
 
 
-def _trace(request: PageRequest, db: int, key: bytes, stream: Stream) -> Trace | None:
-    """Of any group of which the past is known, or of the stream if it has none."""
+def _trace(request: PageRequest, db: int, key: bytes, stream: Stream) -> StreamTrace | None:
+    """Of the groups of which the past is known, or of the stream if it has none."""
     names = list(islice(stream.groups, MOST_GROUPS)) or [b""]
-    traces = request.sampler.traces
-    return next((found for name in names if (found := traces.get((db, key, name)))), None)
+    known = [request.sampler.traces.get((db, key, name)) for name in names]
+    traces = [each for each in known if each is not None]
+    return StreamTrace(traces) if traces else None
 
 
 async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> list[GroupLine]:
@@ -168,6 +172,7 @@ async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> 
         since = behind_since(stream, group, request.now)
         kept = group.pending.unowned
         row = request.sampler.index.get((db, key, group.name))
+        trace = request.sampler.traces.get((db, key, group.name))
         found.append(
             GroupLine(
                 group.name,
@@ -176,6 +181,7 @@ async def _groups(request: PageRequest, db: int, key: bytes, stream: Stream) -> 
                 len(group.pending) - kept,
                 kept,
                 "" if row is None else row.state(request.now),
+                None if trace is None else trace.rate("acked"),
             )
         )
         await request.pace.rest()

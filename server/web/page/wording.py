@@ -113,6 +113,15 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
+def latency(nanoseconds: int) -> str:
+    """A short length of time: in microseconds below a millisecond, in milliseconds up to a second,
+    else as :func:`duration` says."""
+    if nanoseconds < 1_000_000:
+        return f"{nanoseconds / 1000:.3g} µs"
+    ms = nanoseconds / 1_000_000
+    return f"{ms:.3g} ms" if ms < 999.5 else duration(round(ms))
+
+
 def duration(ms: int) -> str:
     """A length of time in its two largest units."""
     if ms < 1000:

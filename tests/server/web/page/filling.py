@@ -67,7 +67,9 @@ class Filled:
     def stretch(self) -> None:
         """Lets all looks so far have been ten seconds apart, without those before there was
         anything to see."""
-        for trace in (*self.sampler.traces.values(), self.sampler.whole):
+        sampler = self.sampler
+        known = (*sampler.traces.values(), *sampler.consumers.values())
+        for trace in (*known, sampler.whole, sampler.vitals):
             for column in trace._columns.values():
                 del column[:2]
             times = trace._columns["times"]

@@ -79,7 +79,7 @@ def test_scripts_and_styles_have_a_nonce_that_is_new_each_time(opened: Filled) -
         assert nonce is not None
         nonces.append(nonce[1])
         tags = re.findall(r"<(?:script|link rel=.stylesheet)[^>]*>", answer.html)
-        assert len(tags) == 2
+        assert len(tags) == 3
         assert all(f'nonce="{nonce[1]}"' in each for each in tags)
         assert not re.search(r"<[^>]* (?:on\w+|style)=", answer.html)
     assert nonces[0] != nonces[1]

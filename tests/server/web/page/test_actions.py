@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from server.road.session import Session
+from server.services import Services
 from server.traffic.output_gate import OutputGate
-from server.web.page import actions, running
+from server.web.page import entry_actions, running
 from server.web.page.page_request import Refused
 from server.web.page.running import Action
 from tests.server.web.page.asking import Answer, Asking
@@ -405,12 +407,44 @@ def test_all_letters_of_a_filter_go_back_and_no_others(filled: Filled) -> None:
 def test_thousands_of_letters_go_back_in_batches(
     filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actions, "BATCH", 2)
+    monkeypatch.setattr(entry_actions, "BATCH", 2)
     asking = user(filled)
     asked = asking.post("/act", asking.get(LETTERS).fields("redrive"))
     assert asked.text.count("MULTI XADD") == 2
-    assert "Done." in confirmed(asking, asked).text
+    assert "Done. 3 dead letters went back." in confirmed(asking, asked).text
     assert (letters(filled.client), filled.client.xlen("orders")) == ([], 13)
+
+
+def test_a_script_is_told_how_far_an_act_on_thousands_is(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_actions, "BATCH", 1)
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields("redrive"))
+    answer = asking.post("/act", asked.fields(), X_Part="1")
+    assert answer.html.startswith("1/3\n2/3\n3/3\n<!doctype html>")
+    assert "Done. 3 dead letters went back." in answer.text
+
+
+@pytest.mark.parametrize("part", [{}, {"X_Part": "1"}])
+def test_what_was_done_before_an_act_on_thousands_failed_is_told(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch, part: dict[str, str]
+) -> None:
+    monkeypatch.setattr(entry_actions, "BATCH", 1)
+    run_one, wanted = running._run_one, iter([True] * 8 + [False])
+
+    def run_some(server: Services, session: Session, command: list[bytes]) -> int:
+        if not next(wanted):
+            raise Refused("XADD: OOM command not allowed", 409)
+        return run_one(server, session, command)
+
+    monkeypatch.setattr(running, "_run_one", run_some)
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(LETTERS).fields("redrive"))
+    answer = asking.post("/act", asked.fields(), **part)
+    assert "OOM command not allowed Before that: 2 dead letters went back." in answer.text
+    assert answer.status == (200 if part else 409)
+    assert letters(filled.client) == ["3-0"]
 
 
 def test_a_letter_is_deleted(filled: Filled) -> None:
@@ -418,7 +452,7 @@ def test_a_letter_is_deleted(filled: Filled) -> None:
     fields = [*asking.get(LETTERS).fields("drop"), ("id", "2-0"), ("id", "3-0")]
     asked = asking.post("/act", fields)
     assert "XDEL orders:dead 2-0 3-0" in asked.text
-    assert "Done." in confirmed(asking, asked).text
+    assert "Done. 2 dead letters were deleted." in confirmed(asking, asked).text
     assert letters(filled.client) == ["1-0"]
     assert "2-0 is not there any more." in asking.post("/act", fields).text
 
@@ -494,7 +528,7 @@ def test_chosen_entries_are_acknowledged(filled: Filled) -> None:
     asked = asking.post("/act", fields)
     assert "XACK orders kitchen 1-0 3-0" in asked.text
     assert len(pending(filled.client)) == 8
-    assert "Done." in confirmed(asking, asked).text
+    assert "Done. 2 entries were acknowledged." in confirmed(asking, asked).text
     assert set(pending(filled.client)) == {f"{at}-0" for at in (2, 4, 5, 6, 7, 8)}
     assert "1-0 is not pending any more" in asking.post("/act", fields).text
 
@@ -668,15 +702,19 @@ def test_writes_that_are_held_back_are_held_back_here_too(filled: Filled) -> Non
 SET = Action("", "", 0, [[[b"SET", b"k", b"v"]]], "/")
 
 
+async def ran(services: Services, user: bytes, action: Action) -> list[int]:
+    return [done async for done in running.run(services, user, "127.0.0.1:1", action)]
+
+
 async def test_no_client_is_left_behind(direct: Direct) -> None:
     services = direct.server.services
-    await running.run(services, b"default", "127.0.0.1:1", SET)
+    assert await ran(services, b"default", SET) == [0]
     assert direct.client().send("GET", "k") == b"$1\r\nv\r\n"
     with pytest.raises(Refused, match="The user is gone"):
-        await running.run(services, b"nobody", "", SET)
+        await ran(services, b"nobody", SET)
     wait = SET._replace(batches=[[[b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]]])
     with pytest.raises(Refused, match="takes too long"):
-        await running.run(services, b"default", "", wait)
+        await ran(services, b"default", wait)
     assert not services.blocking.waiters
     assert len(direct.server.state.sessions) == 1
 
@@ -686,7 +724,7 @@ async def test_an_answer_waits_for_the_file(safe: bool) -> None:
     services = Direct().server.services
     gate: OutputGate = services.traffic.gate
     gate.holding = True
-    acting = asyncio.create_task(running.run(services, b"default", "", SET))
+    acting = asyncio.create_task(ran(services, b"default", SET))
     await asyncio.sleep(0)
     assert not acting.done()
     if safe:

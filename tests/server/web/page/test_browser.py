@@ -10,13 +10,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from penstock.cli import run_tool
-from server.web.page import stream_screen
+from server.web.page import entry_actions, routes, stream_screen
 from tests.server.web.page.filling import (
     Filled,
     fill,
@@ -49,7 +52,9 @@ SCREENS = {
     "policies of a group": "/group?db=0&key=payments&group=ledger",
     "letters": "/letters",
     "letter": "/letters?db=0&key=orders:dead",
+    "find": "/find?match=e",
     "server": "/server",
+    "latency": "/server?tab=latency",
     "files": "/server?tab=files",
     "slow": "/server?tab=slow",
     "you": "/server?tab=you",
@@ -63,8 +68,11 @@ PHONE = {"width": 390, "height": 844}
 class Looking:
     """A window of the browser, which notes whatever it complains of."""
 
-    def __init__(self, browser: Browser, filled: Filled, size: dict[str, int], scheme: str) -> None:
+    def __init__(
+        self, browser: Browser, filled: Filled, size: dict[str, int], scheme: str, zone: str = "UTC"
+    ) -> None:
         context: Any = {"viewport": size, "color_scheme": scheme, "device_scale_factor": 1}
+        context["timezone_id"] = zone
         self._context = browser.new_context(**context)
         self.page: Page = self._context.new_page()
         self.complaints: list[str] = []
@@ -247,6 +255,8 @@ def test_keys_lead_through_a_screen_and_typed_ones_are_text(
     page.keyboard.press("?")
     assert page.is_visible("#keys")
     page.keyboard.press("Escape")
+    page.wait_for_selector("#keys", state="hidden")
+    until(page, "document.activeElement.closest('dialog') === null")
     for _ in range(4):
         page.keyboard.press("j")
     page.keyboard.press("x")
@@ -258,6 +268,10 @@ def test_keys_lead_through_a_screen_and_typed_ones_are_text(
     page.keyboard.press("/")
     page.keyboard.type("?jx")
     assert page.input_value(".jump input") == "?jx"
+    page.fill(".jump input", "cleo")
+    page.keyboard.press("Enter")
+    page.click("#hits a")
+    page.wait_for_selector("h1:text('cleo')")
     page.click("h1")
     page.keyboard.press("g")
     page.keyboard.press("o")
@@ -300,6 +314,106 @@ def test_the_page_says_at_once_that_the_server_is_gone_and_takes_its_acts_away(
     assert page.locator("main form[method=post] button:not([aria-disabled=true])").count() == 0
     looking.check("gone")
     looking.close()
+
+
+def test_a_server_that_is_silent_for_three_seconds_is_no_connection(
+    browser: Browser, filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "BEAT_S", 1000.0)
+    looking = Looking(browser, filled, DESKTOP, "light")
+    page = looking.page
+    page.clock.install()
+    page.clock.pause_at(time.time() + 1)
+    looking.go("/group?db=0&key=orders&group=kitchen")
+    says = "document.querySelector('#link-says').textContent"
+    until(page, f"{says} == 'Live'")
+    page.clock.run_for(2900)
+    assert page.locator("main.stale").count() == 0
+    filled.look()
+    page.clock.run_for(2900)
+    assert page.locator("main.stale").count() == 0
+    page.clock.run_for(200)
+    page.wait_for_selector("main.stale")
+    assert page.inner_text("#link-says").startswith("No connection since ")
+    assert page.title() == "No connection · Penstock"
+    page.clock.run_for(1000)
+    until(page, f"{says} == 'Live'")
+    assert page.locator("main.stale").count() == 0
+    assert "kitchen · Penstock" in page.title()
+    looking.close()
+
+
+def test_colours_that_were_chosen_stay(browser: Browser, filled: Filled) -> None:
+    looking = Looking(browser, filled, DESKTOP, "light")
+    looking.go("/")
+    page = looking.page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click(".who summary")
+    page.click(".who >> text=Dark")
+    dark = page.evaluate(ground)
+    assert dark != light
+    looking.go("/server")
+    assert page.evaluate(ground) == dark
+    page.click(".who summary")
+    assert page.get_attribute(".who button[value=dark]", "aria-pressed") == "true"
+    page.click(".who >> text=System")
+    assert page.evaluate(ground) == light
+    looking.check()
+    looking.close()
+
+
+def test_fields_for_times_take_local_ones(browser: Browser, filled: Filled) -> None:
+    first, _ = filled.client.xrange("orders:dead", count=1)[0]
+    ms = int(first.split(b"-")[0])
+    looking = Looking(browser, filled, DESKTOP, "light", "America/New_York")
+    page = looking.page
+    zone = ZoneInfo("America/New_York")
+    for then, count in ((ms // 1000, 7), (ms // 1000 + 1, 0)):
+        looking.go("/letters?db=0&key=orders:dead")
+        local = datetime.fromtimestamp(then, zone).strftime("%Y-%m-%d %H:%M:%S")
+        page.fill("input[data-time]", local)
+        page.press("input[data-time]", "Enter")
+        page.wait_for_url("**since=*Z")
+        until(page, "!document.querySelector('input[data-time]').value.endsWith('Z')")
+        assert page.locator(".letters .row").count() == count
+        assert local.endswith(page.input_value("input[data-time]"))
+    page.keyboard.press("Tab")
+    page.click("h1")
+    page.keyboard.press("t")
+    utc = datetime.fromtimestamp(ms // 1000 + 1, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    assert utc.endswith(page.input_value("input[data-time]"))
+    looking.check()
+    looking.close()
+
+
+WATCH_PROGRESS = """
+window.told = [];
+const sheet = document.querySelector('#sheet');
+new MutationObserver(() => told.push(sheet.querySelector('progress + span')?.textContent))
+  .observe(sheet, { subtree: true, childList: true });
+"""
+
+
+def test_an_act_on_thousands_tells_how_far_it_is(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_actions, "BATCH", 1)
+    with Filled(web_actions=True) as found:
+        fill(found.client)
+        found.client.execute_command("ACL", "SETUSER", "ops", "on", ">secret", "~*", "+@all")
+        looking = Looking(browser, found, DESKTOP, "light")
+        looking.log_in("ops", "secret")
+        looking.go("/letters?db=0&key=orders:dead")
+        page = looking.page
+        page.evaluate(WATCH_PROGRESS)
+        page.click("text=Redrive all 7…")
+        page.click("text=Run it")
+        page.wait_for_selector("#sheet .notice.good")
+        assert "Done. 7 dead letters went back." in page.inner_text("#sheet")
+        assert "7 of 7" in page.evaluate("window.told")
+        looking.check()
+        looking.close()
 
 
 @in_every_look

@@ -13,11 +13,12 @@ from server.web.page.charts import chart, delivery_names, points, top_of
 from server.web.page.entry_screen import hex_lines, json_tokens
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, SEARCHED, has, id_of, preview
-from server.web.page.sampling import Trace
+from server.web.page.traces import Trace
 from server.web.page.wording import (
     counted,
     deliveries,
     duration,
+    latency,
     moment,
     rate,
     shown,
@@ -108,6 +109,14 @@ def test_a_scale_ends_at_a_round_number(high: float, top: float) -> None:
 @given(st.floats(0.01, 1e15))
 def test_no_value_is_above_its_scale(high: float) -> None:
     assert high <= top_of(high) * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "said"),
+    [(0, "0 µs"), (500, "0.5 µs"), (41_234, "41.2 µs"), (3_140_000, "3.14 ms"), (2 * 10**9, "2 s")],
+)
+def test_short_lengths_of_time(nanoseconds: int, said: str) -> None:
+    assert latency(nanoseconds) == said
 
 
 def test_lines_go_through_some_of_many_values_and_the_newest() -> None:

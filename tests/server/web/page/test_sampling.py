@@ -11,16 +11,8 @@ from server.runtime.clockwork import Slice
 from server.runtime.log import Log
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
-from server.web.page.sampling import (
-    COLUMNS,
-    POINTS,
-    Row,
-    Sampler,
-    Trace,
-    in_trouble,
-    lag_of,
-    ordered,
-)
+from server.web.page.sampling import Row, Sampler, in_trouble, lag_of, ordered
+from server.web.page.traces import COLUMNS, CONSUMER, POINTS, StreamTrace, Trace
 from server.web.survey import STEP_NS, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
@@ -121,13 +113,56 @@ def test_a_rate_is_that_of_the_last_minute() -> None:
     trace = Trace()
     assert trace.rate() is None
     for at in range(POINTS + 20):
-        trace.note_row(row(added=max(0, at - 190) * 50), at * 10_000)
+        trace.note(*row(added=max(0, at - 190) * 50).values(at * 10_000))
     assert len(trace) == POINTS
     assert trace.rate() == 5.0
     still = Trace()
-    still.note_row(row(), 5)
-    still.note_row(row(), 5)
+    still.note(*row().values(5))
+    still.note(*row().values(5))
     assert still.rate() is None
+
+
+def test_of_a_stream_what_all_groups_acknowledge_is_added_up() -> None:
+    long, short, new = Trace(), Trace(), Trace()
+    for at in range(4):
+        long.note(*row(added=at * 10, acked=at * 5).values(at * 10_000))
+        if at >= 2:
+            short.note(*row(added=at * 10, acked=at * 10).values(at * 10_000))
+    new.note(*row(added=30, acked=7).values(30_000))
+    stream = StreamTrace([short, long, new])
+    assert (len(stream), stream.rates("added")) == (4, [1.0, 1.0, 1.0])
+    assert stream.rates("acked") == [0.5, 0.5, 1.5]
+    assert (stream.rate("added"), stream.rate("acked")) == (1.0, 1.5)
+    assert StreamTrace([new]).rate("acked") is None
+
+
+async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
+    direct: Direct, client: DirectClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
+    client.send("XADD", "alone", "1-1", "f", "v")
+    for name in ("ann", "bob", "cleo"):
+        client.send("XGROUP", "CREATECONSUMER", "s", "g", name)
+    for at in range(1, 5):
+        client.send("XADD", "s", f"{at}-1", "f", "v")
+    monkeypatch.setattr(sampling, "MOST_CONSUMERS", 2)
+    sampler = sampler_of(direct)
+    await sampler.look()
+    client.send("XREADGROUP", "GROUP", "g", "ann", "COUNT", 3, "STREAMS", "s", ">")
+    client.send("XACK", "s", "g", "1-1")
+    direct.now_ms += 1000
+    await sampler.look()
+    group = (0, b"s", b"g")
+    assert set(sampler.consumers) == {(group, b"ann"), (group, b"bob")}
+    columns = [list(sampler.consumers[group, b"ann"].column(name)) for name in CONSUMER]
+    assert columns == [[direct.now_ms - 1000, direct.now_ms], [0, 3], [0, 1], [0, 2]]
+    monkeypatch.setattr(sampling, "MOST_TRACES", 1)
+    await sampler.look()
+    assert len(sampler.consumers) == 1
+    client.send("XGROUP", "DELCONSUMER", "s", "g", "ann")
+    await sampler.look()
+    assert set(sampler.consumers) == {(group, b"bob")}
+    assert len(sampler.vitals) == 4
 
 
 @pytest.mark.parametrize(
@@ -143,7 +178,7 @@ def test_a_rate_is_that_of_the_last_minute() -> None:
 def test_a_lag_that_grows_for_two_minutes_is_told(lags: list[int], grows: float) -> None:
     trace = Trace()
     for at, lag in enumerate(lags):
-        trace.note_row(row(lag=lag), at * 10_000)
+        trace.note(*row(lag=lag).values(at * 10_000))
     assert trace.growth() == grows
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 import redis
@@ -15,6 +16,7 @@ import redis
 from server.road.state import Phase
 from server.web.page import (
     entry_screen,
+    find_screen,
     group_screen,
     letters,
     overview,
@@ -300,6 +302,19 @@ def test_of_megabytes_the_first_part_is_shown_and_all_can_be_downloaded(
     filled.client.delete("large")
 
 
+def test_an_entry_can_be_copied_as_a_command(asking: Asking, filled: Filled) -> None:
+    client = filled.client
+    client.xadd("copied", {"a b": b'"\xff\r\n', "<script>": "</b>"}, id="1-1")
+    html = asking.get("/entry?db=0&key=copied&id=1-1").html
+    found = re.search(r'data-copy="(XADD.*?)"', html)
+    assert found is not None
+    command = r'XADD "copied" "*" "a b" "\"\xff\r\n" "<script>" "</b>"'
+    assert unescape(found[1]) == command
+    client.xadd("copied", {"long": "x" * 20_000}, id="2-1")
+    assert "It is too long for that." in asking.get("/entry?db=0&key=copied&id=2-1").html
+    client.delete("copied")
+
+
 def test_an_entry_tells_where_it_is(asking: Asking, filled: Filled) -> None:
     ids = [entry.decode() for entry, _ in filled.client.xrange("orders")]
     first = asking.get(f"/entry?db=0&key=orders&id={ids[0]}").text
@@ -373,7 +388,7 @@ def test_a_consumer_that_waits_is_told_from_one_that_is_away(
     assert "1 reader waits for entries." in answer.text
     assert answer.table("asked")[0][0].startswith("w 127.0.0.1:")
     assert answer.table("asked")[0][1] == "Waits for entries"
-    assert answer.table("asked")[0][3] == "now"
+    assert answer.table("asked")[0][4] == "now"
     assert any(row[1] == "waits in xreadgroup as w" for row in asking.get("/server").rows())
     consumer = asking.get("/consumer?db=0&key=payments&group=ledger2&name=w").text
     assert "Waits for entries, holds 0 entries." in consumer
@@ -481,6 +496,50 @@ def test_what_a_screen_says_is_what_commands_answer(asking: Asking, filled: Fill
     client.delete("busy")
 
 
+# --- looking for something -------------------------------------------------------------------
+
+
+def hits(answer: Answer) -> list[list[str]]:
+    return [row for row in answer.table("What") if len(row) == 3]
+
+
+def test_streams_groups_consumers_and_ids_are_found(asking: Asking, filled: Filled) -> None:
+    assert hits(asking.get("/find?match=kitchen")) == [["kitchen", "Group", "orders"]]
+    assert hits(asking.get("/find?match=cleo")) == [["cleo", "Consumer", "orders / kitchen"]]
+    assert hits(asking.get("/find?match=payments"))[0] == ["payments", "Stream", "database 0"]
+    entry = filled.client.xrange("orders", count=1)[0][0].decode()
+    assert hits(asking.get(f"/find?match={entry}")) == [[entry, "Entry", "orders"]]
+    assert link(asking.get(f"/find?match={entry}").html, entry) == (
+        f"/entry?db=0&key=orders&id={entry}"
+    )
+    for nothing in ("nobody", "1-1", "", "%20", "9-", "%E0"):
+        assert "Nothing has this name or ID." in asking.get(f"/find?match={nothing}").text
+
+
+def test_of_very_many_hits_some_are_listed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_screen, "MOST", 10)
+    answer = asking.get("/find?match=sensors")
+    assert len(hits(answer)) == 10
+    assert "The first 10 streams, groups, consumers and entries" in answer.text
+    monkeypatch.setattr(find_screen, "MOST_CONSUMERS", 0)
+    assert hits(asking.get("/find?match=cleo")) == [["cleo", "Consumer", "orders / kitchen"]]
+    assert hits(asking.get("/find?match=cle")) == []
+
+
+def test_nothing_is_found_that_the_user_may_not_see(asking: Asking, filled: Filled) -> None:
+    client = filled.client
+    client.execute_command("ACL", "SETUSER", "some", "on", ">x", "~pay*", "+xinfo")
+    narrow = Asking(filled.http)
+    narrow.log_in("some", "x")
+    assert hits(narrow.get("/find?match=kitchen")) == []
+    assert hits(narrow.get("/find?match=cleo")) == []
+    entry = client.xrange("payments", count=1)[0][0].decode()
+    assert hits(narrow.get(f"/find?match={entry}")) == []
+    client.execute_command("ACL", "SETUSER", "some", "-xinfo|consumers")
+    assert hits(narrow.get("/find?match=worker-1")) == []
+    client.execute_command("ACL", "DELUSER", "some")
+
+
 # --- dead letters, server --------------------------------------------------------------------
 
 
@@ -507,6 +566,14 @@ def test_letters_are_filtered_by_text_and_reason(asking: Asking, filled: Filled)
     assert len(asking.get(address + reason).table("Died")) == 7
     assert "No letter fits." in asking.get(address + "&reason=other").text
     assert "No letter fits." in asking.get(address + "&of=other").text
+    fourth = filled.client.xrange("orders:dead")[3][0].decode()
+    since = asking.get(f"{address}&since={fourth}")
+    assert len(since.table("Died")) == 4
+    assert "Redrive all of this filter…" in since.text
+    assert since.html.count(f'name="since" value="{fourth}"') == 2, "what is sent again, and typed"
+    assert "No letter fits." in asking.get(address + "&since=2100-01-31+12:00").text
+    refused = asking.get(address + "&since=soon")
+    assert (refused.status, "neither an ID nor a time" in refused.text) == (400, True)
 
 
 def test_a_letter_is_shown_in_full(asking: Asking, filled: Filled) -> None:
@@ -557,9 +624,7 @@ def test_the_server_screen_has_clients_and_logs(asking: Asking, filled: Filled) 
         pytest.raises(redis.AuthenticationError),
     ):
         wrong.ping()
-    answer = asking.get("/server")
-    assert "appendfsync everysec" in answer.text
-    assert any(row[2] == "default" for row in answer.table("Client"))
+    assert any(row[2] == "default" for row in asking.get("/server").table("Client"))
     assert "on, appendfsync everysec" in asking.get("/server?tab=files").text
     assert any(row[2].startswith("XADD") for row in asking.get("/server?tab=slow").table("Took"))
     denied = asking.get("/server?tab=denied").table("Times")
