@@ -440,6 +440,7 @@ class TestAtATerminal:
         terminal.child.expect_exact("XLEN \x1b[0;90;49mkey\x1b[0m")
         terminal.child.send("orders\r")
         terminal.child.expect_exact("(integer) 0\r\n")
+        terminal.prompt()  # What is typed before it is thrown away.
         terminal.child.send("xgroup createc\t k g c\r")
         terminal.child.expect_exact("XGROUP CREATECONSUMER k g c")
         terminal.child.expect_exact("requires the key to exist")

@@ -13,10 +13,12 @@ from .reference import RealServer
 @pytest.fixture(scope="session")
 def penstock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Penstock, in a thread of this process; what it saves is in a folder of its own."""
+    from tests.support.direct import unhurried
     from tests.support.servers import PenstockThread
 
     thread = PenstockThread(enable_debug_command="yes", dir=tmp_path_factory.mktemp("penstock"))
     thread.start()
+    thread.call(unhurried, thread.server.services)
     server = Server((thread.host, thread.port))
     yield server
     server.close()

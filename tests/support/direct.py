@@ -31,7 +31,7 @@ from server.net.admission import farewell
 from server.road.session import Parked, Session
 from server.road.state import Phase
 from server.runtime.clock import Clock
-from server.traffic.turns import Turns
+from server.services import Services
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000
@@ -54,6 +54,13 @@ class _Clock:
 
     def __call__(self) -> int:
         return self.now_ms
+
+
+def unhurried(services: Services) -> None:
+    """Lets no command and no client's requests go on later because their time is over, however busy
+    the machine is: what a client sends at once is one round."""
+    services.stepped.nanoseconds = lambda: 0
+    services.traffic.turns._full_share_ns = services.traffic.turns.share_ns = ENDLESS_NS
 
 
 def in_loop(function: Callable[[], T]) -> T:
@@ -196,8 +203,7 @@ class Direct:
         still = Clock(self._clock)
         still.freeze()
         self.server.services.policies.due._deadlines._alarm._clock = still
-        self.server.services.stepped.nanoseconds = lambda: 0  # No command takes long.
-        self.server.services.traffic.turns = Turns(ENDLESS_NS)
+        unhurried(self.server.services)
         self.server.services.cron.freeing.nanoseconds = lambda: 0
 
     @property

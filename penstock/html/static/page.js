@@ -63,7 +63,7 @@
   // Not `node.id`: of a form that is its field of that name.
   const keyOf = (node) => node.nodeType === 1 ? node.dataset.key || node.getAttribute("id") || "" : "";
   const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
-  const OWN = new Set(["open", "hidden", "aria-selected"]);
+  const OWN = new Set(["open", "hidden", "aria-selected", "data-here"]);
 
   const patch = (old, fresh) => {
     if (old.nodeType !== 1) {
@@ -327,9 +327,9 @@
     const rows = $$("main .row").filter((each) => each.offsetParent);
     if (!rows.length) return;
     const at = rows.indexOf(row);
-    row?.classList.remove("here");
+    row?.removeAttribute("data-here");
     row = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
-    row.classList.add("here");
+    row.setAttribute("data-here", "");
     ($("a", row) || row).focus({ preventScroll: true });
     row.scrollIntoView({ block: "nearest" });
   };
@@ -340,14 +340,18 @@
     x: () => choose(row && $(".pick", row)),
     p: () => pause && turnPause(),
     t: turnTimes,
-    g: () => { led = true; setTimeout(() => { led = false; }, 1500); },
+    g: () => { led = true; },
     Escape: () => $$(".pick:checked").forEach((each) => { each.checked = false; }),
   };
   const PLACES = { o: "/", d: "/letters", s: "/server" };
   document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog");
+    // A dialog that was closed keeps the focus until the next frame is drawn.
+    const closed = event.target.closest("dialog:not([open])");
+    const typing = !closed && event.target.closest("input:not([type=checkbox]), textarea, select, dialog");
     if (event.ctrlKey || event.metaKey || event.altKey || typing) return;
-    if (led && PLACES[event.key]) return location.assign(PLACES[event.key]);
+    const leads = led && PLACES[event.key];
+    led = false;
+    if (leads) return location.assign(leads);
     if (KEYS[event.key]) { event.preventDefault(); KEYS[event.key](); }
   });
 

@@ -124,6 +124,7 @@ def test_looking_a_stream_up_is_a_use_of_it(
 def test_xadds_that_are_added_together_are_a_use(penstock: PenstockThread) -> None:
     with redis.Redis(penstock.host, penstock.port) as client:
         client.xadd("k", {"f": "v"})
+        client.execute_command("DEBUG", "CLOCK", "FREEZE")
         client.execute_command("DEBUG", "CLOCK", "ADVANCE", 5000)
         with client.pipeline(transaction=False) as pipeline:
             for _ in range(3):

@@ -15,11 +15,10 @@ from hiredis import ReplyError
 from server.app import Server
 from server.config.registry import Config
 from server.runtime.log import Log
-from server.traffic.turns import Turns
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
 from tests.support.checksum_lines import without_lines
-from tests.support.direct import ENDLESS_NS, START_MS, Argument
+from tests.support.direct import START_MS, Argument, unhurried
 from tests.support.recording import readable
 from tests.support.wire import AsyncClient
 
@@ -63,9 +62,7 @@ class Rig:
         config = Config(**{**own, "enable_debug_command": "yes", **settings})
         log = Log(self._output, "notice")
         self.server = Server(config, lambda: self.now_ms, log, self.disk, periodic=False)
-        self.server.services.traffic.turns = Turns(
-            ENDLESS_NS
-        )  # What a client sends at once is one round.
+        unhurried(self.server.services)
         self.persistence = self.server.services.persistence
         self.clients: list[RigClient] = []
         self.first: RigClient

@@ -275,8 +275,34 @@ def test_keys_lead_through_a_screen_and_typed_ones_are_text(
     page.click("h1")
     page.keyboard.press("g")
     page.keyboard.press("o")
-    page.wait_for_selector("text=groups is in trouble")
+    page.wait_for_url("**/")
+    page.wait_for_selector("text=in trouble")
     looking.close()
+
+
+def test_the_row_that_keys_have_led_to_stays_that_row_when_the_screen_changes(
+    browser: Browser,
+) -> None:
+    with Filled() as found:
+        fill(found.client)
+        found.look()
+        looking = Looking(browser, found, DESKTOP, "light")
+        looking.go("/group?db=0&key=orders&group=kitchen")
+        page = looking.page
+        until(page, "document.querySelector('#link-says').textContent == 'Live'")
+        for _ in range(5):
+            page.keyboard.press("j")
+        here = "document.querySelector('[data-here] .pick')?.value"
+        first, second = (entry.decode() for entry, _ in found.client.xrange("orders", count=2))
+        assert page.evaluate(here) == second
+        found.client.xack("orders", "kitchen", first)
+        with page.expect_response("**/group?*"):
+            found.look()
+        until(page, "document.querySelector('.panel.choose header .muted').textContent == '54'")
+        assert page.evaluate(here) == second
+        page.keyboard.press("x")
+        assert page.is_checked(f".pick[value='{second}']")
+        looking.close()
 
 
 def test_a_search_goes_on_by_itself(
