@@ -271,10 +271,13 @@ $(ENV)/installed: pyproject.toml
 	$(PIP) --editable .
 	@touch $@
 
-# All in one go, as a second one would look at everything again.
+# All in one go, as a second one would look at everything again; by uv, in a quarter of the time that pip takes, which
+# does it where uv cannot be had, or finds nothing where it looks.
 $(ENV)/installed-dev: pyproject.toml
 	$(PYTHON) -m venv --clear $(ENV)
-	$(PIP) --editable '.[dev]'
+	{ $(PIP) 'uv>=0.5,<1' && \
+		UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$PIP_INDEX_URL}" $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]'; } || \
+		$(PIP) --editable '.[dev]'
 	@touch $(ENV)/installed $@
 
 $(ENV)/installed-bench: $(ENV)/installed

@@ -106,9 +106,6 @@ def test_the_first_loss_is_told_on_standard_error() -> None:
 
 TOOLS: Final = (
     ("--help",),
-    ("--version",),
-    ("check-aof", "--help"),
-    ("debug", "--help"),
     ("import", "--help"),
     ("pipeline", "--help"),
 )
