@@ -101,6 +101,7 @@ suite: $(ENV)/installed-dev
 # stacks of their own, which costs as much again to follow, so their tests run apart.
 # The engine and the protocol are plain functions: nothing in them is too hard to reach for a test.
 SCRIPTS := tests/scripting tests/server/scripting
+coverage: export PENSTOCK_HYPOTHESIS_PROFILE := coverage
 coverage: $(ENV)/installed-clients
 	$(BIN)/coverage erase
 	tests/in-memory $(BIN)/coverage run $(PYTEST) -m '$(FAST)' $(SCRIPTS:%=--ignore=%)

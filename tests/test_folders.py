@@ -63,7 +63,7 @@ def test_the_folder_of_a_package_has_tests_of_it(package: str) -> None:
     files = [
         file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
     ]
-    names = set().union(*map(names_in, files))
+    names = (name for file in files for name in names_in(file))
     assert any(is_in(name, package.replace("/", ".")) for name in names), places
 
 

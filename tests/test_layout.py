@@ -8,6 +8,7 @@ imports under ``TYPE_CHECKING`` and inside functions count like all others.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -375,13 +376,19 @@ def wires(sources: Sources) -> list[str]:
     """
     modules = {name: text for name, text in sources.items() if is_in(name, "server")}
     known = set[str]().union(
-        *(callbacks(text) for name, text in modules.items() if name != "server.road.session")
+        *(
+            callbacks(text)
+            for name, text in modules.items()
+            if name != "server.road.session" and "Callable[" in text
+        )
     )
+    assigned = re.compile(rf"\.({'|'.join(known)}) = ")
     return [
         f"{name}: {ast.unparse(target)}"
         for name, text in modules.items()
+        if name != "server.services" and assigned.search(text)
         for node in ast.walk(ast.parse(text))
-        if name != "server.services" and isinstance(node, ast.Assign)
+        if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Attribute)
         and target.attr in known
@@ -407,8 +414,11 @@ def test_all_calls_that_are_set_later_are_set_in_services() -> None:
 
 def test_a_call_that_is_set_elsewhere_is_found() -> None:
     text = "\n\ndef steal(blocking) -> None:\n    blocking.when_due = print\n"
-    changed = SOURCES | {"server.cron": SOURCES["server.cron"] + text}
-    assert wires(changed) == ["server.cron: blocking.when_due"]
+    declaring = {name: text for name, text in SOURCES.items() if "when_due: Callable[" in text}
+    assert declaring
+    assert wires(declaring | {"server.cron": SOURCES["server.cron"] + text}) == [
+        "server.cron: blocking.when_due"
+    ]
 
 
 # --- the road of a request -------------------------------------------------------------------

@@ -19,17 +19,20 @@ from fuzz.sequences import CLIENTS, Step, read, write
 from fuzz.targets.base import Broken
 from fuzz.targets.disk import LosingDisk
 from fuzz.targets.parser import Parser
+from tests.support.examples import scaled
 
-RUNS = {"parser": 150, "dispatcher": 60, "disk": 40, "loader": 60, "lua": 100, "rdb": 60}
+RUNS = {"parser": 450, "dispatcher": 180, "disk": 120, "loader": 180, "lua": 300, "rdb": 180}
+"""How many inputs each target gets where hypothesis tries all of its examples."""
+
 INPUTS = [path for target in sorted(RUNS) for path in sorted((runner.CORPUS / target).glob("*"))]
 
 
 @pytest.mark.parametrize("target", sorted(RUNS))
 def test_every_invariant_holds_for_random_inputs(target: str) -> None:
     campaign = runner.Campaign(target, seed=1)
-    failure = campaign.run(RUNS[target])
+    failure = campaign.run(runs := scaled(RUNS[target]))
     assert failure is None, f"seed {campaign.seed}: {failure}"
-    assert campaign.runs == RUNS[target]
+    assert campaign.runs == runs
 
 
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -20,6 +20,17 @@ KINDS = {
 }
 
 
+ALIKE = pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param(options, marks=[pytest.mark.slow] * (name == "always"), id=name)
+        for name, options in KINDS.items()
+    ],
+    indirect=True,
+)
+"""For what is the same whenever the file is synced."""
+
+
 @pytest.fixture(scope="module", params=KINDS.values(), ids=list(KINDS))
 def shared(request: pytest.FixtureRequest, installation: Installation) -> Iterator[PenstockServer]:
     with PenstockServer(*request.param, command=[str(installation.command)]) as server:
@@ -33,7 +44,15 @@ def server(shared: PenstockServer) -> PenstockServer:
 
 
 @pytest.fixture
-def plain(installation: Installation) -> Iterator[PenstockServer]:
+def plain(shared_server: PenstockServer) -> PenstockServer:
+    """A server without a file that others use, too."""
+    shared_server.reset()
+    return shared_server
+
+
+@pytest.fixture
+def own(installation: Installation) -> Iterator[PenstockServer]:
+    """One that may be spoiled."""
     with PenstockServer(command=[str(installation.command)]) as server:
         yield server
 
@@ -51,6 +70,7 @@ def is_always(server: PenstockServer) -> bool:
     return bool(server.ask("CONFIG", "GET", "appendfsync")[1] == "always")
 
 
+@ALIKE
 def test_nothing_is_lost_by_a_shutdown(server: PenstockServer) -> None:
     port = server.port
     add(server, "1-1")
@@ -70,6 +90,7 @@ def test_a_loss_of_power_takes_what_came_after_the_sync(server: PenstockServer) 
     assert ids(server) == (["1-1", "1-2", "1-3"] if is_always(server) else ["1-1", "1-2"])
 
 
+@ALIKE
 def test_what_survived_one_loss_of_power_survives_the_next(server: PenstockServer) -> None:
     add(server, "1-1")
     server.sync()
@@ -86,6 +107,7 @@ def test_without_a_sync_a_loss_of_power_takes_what_the_test_has_done(
     assert ids(server) == (["1-1"] if is_always(server) else [])
 
 
+@ALIKE
 def test_what_the_test_before_has_synced_does_not_come_back(server: PenstockServer) -> None:
     add(server, "1-1")
     server.sync()
@@ -94,6 +116,7 @@ def test_what_the_test_before_has_synced_does_not_come_back(server: PenstockServ
     assert ids(server) == []
 
 
+@ALIKE
 def test_everything_can_be_lost(server: PenstockServer) -> None:
     add(server, "1-1")
     server.sync()
@@ -102,6 +125,7 @@ def test_everything_can_be_lost(server: PenstockServer) -> None:
     add(server, "1-1")
 
 
+@ALIKE
 def test_a_reset_after_a_restart_leaves_nothing_and_changes_no_setting(
     server: PenstockServer,
 ) -> None:
@@ -190,10 +214,10 @@ def test_clients_connect_again_and_waiting_ones_are_told(plain: PenstockServer) 
     connection.disconnect()
 
 
-def test_the_log_of_both_processes_is_there(plain: PenstockServer) -> None:
-    plain.restart()
-    plain.stop()
-    assert sum("Ready to accept connections" in line for line in plain.output) == 2
+def test_the_log_of_both_processes_is_there(own: PenstockServer) -> None:
+    own.restart()
+    own.stop()
+    assert sum("Ready to accept connections" in line for line in own.output) == 2
 
 
 def test_a_server_that_logs_little_is_awaited(installation: Installation) -> None:
@@ -203,16 +227,16 @@ def test_a_server_that_logs_little_is_awaited(installation: Installation) -> Non
         assert server.ask("PING") == "PONG"
 
 
-def test_a_server_that_does_not_start_again_shows_what_it_said(plain: PenstockServer) -> None:
-    folder = Path(plain.ask("CONFIG", "GET", "dir")[1])
-    plain.sync()
+def test_a_server_that_does_not_start_again_shows_what_it_said(own: PenstockServer) -> None:
+    folder = Path(own.ask("CONFIG", "GET", "dir")[1])
+    own.sync()
     [base] = folder.glob("appendonlydir/*.base.aof")
     base.unlink()
     text = r"(?s)^the server could not be started: it ended with exit status 1\n.* is not there"
     with pytest.raises(PenstockError, match=text):
-        plain.restart(lose="unsynced")
+        own.restart(lose="unsynced")
     with pytest.raises(PenstockError, match=r"^the server has ended, with exit status "):
-        plain.reset()
+        own.reset()
 
 
 def test_another_loss_is_refused(plain: PenstockServer) -> None:
@@ -224,20 +248,20 @@ def test_another_loss_is_refused(plain: PenstockServer) -> None:
 
 
 def test_a_server_that_does_not_shut_down_in_time_is_named(
-    plain: PenstockServer, monkeypatch: pytest.MonkeyPatch
+    own: PenstockServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = plain._running
+    process = own._running
     monkeypatch.setattr(process, "status_if_ended", lambda timeout: None)
     monkeypatch.setattr(process_module, "STOP_TIMEOUT_S", 0)
     with pytest.raises(PenstockError, match=r"^the server does not shut down within 0 seconds\n"):
-        plain.restart()
+        own.restart()
     monkeypatch.undo()
 
 
-def test_a_server_that_cannot_save_goes_on(plain: PenstockServer) -> None:
-    add(plain, "1-1")
-    folder = Path(plain.ask("CONFIG", "GET", "dir")[1])
+def test_a_server_that_cannot_save_goes_on(own: PenstockServer) -> None:
+    add(own, "1-1")
+    folder = Path(own.ask("CONFIG", "GET", "dir")[1])
     (folder / "appendonlydir").write_text("in the way")
     with pytest.raises(PenstockError, match=r"^SHUTDOWN SAVE: ERR Errors trying to SHUTDOWN"):
-        plain.restart()
-    assert ids(plain) == ["1-1"]
+        own.restart()
+    assert ids(own) == ["1-1"]

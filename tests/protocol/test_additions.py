@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocol import additions, additions_plain
 from protocol.additions import Form
-from tests.support.wire import pack
+from tests.support.wire import bulk, pack
 
 Cut = Callable[[bytes, int, Form, int, list[bytes]], tuple[list[bytes], int, bool]]
 
@@ -26,10 +26,6 @@ NAMES = [b"f", b"longer"]
 def form_of(fields: int) -> Form:
     """What requests of so many fields begin with that begin with PREFIX."""
     return Form(PREFIX, b"k", b"", fields)
-
-
-def bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
 def piece(*values: bytes, names: list[bytes] = NAMES) -> bytes:

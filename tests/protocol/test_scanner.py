@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from protocol import scanner, scanner_plain
 from protocol.scanner import bulk_end, count_at
 from protocol.scanner_plain import LONGEST, MOST_WORDS
-from tests.support.wire import pack
+from tests.support.wire import bulk, pack
 
 PING = pack(b"PING")
 
@@ -28,10 +28,6 @@ def many(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 FORMS = pytest.mark.parametrize("form", [scanner, scanner_plain], ids=["loop", "plain"])
-
-
-def bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
 def requests_end(form: Any, data: bytes, at: int) -> int:

@@ -272,9 +272,14 @@ def test_memory_comes_back_after_a_bomb(
 
 FILLING = [
     "local t={} while true do t[#t+1]={} end",
-    "local t={} while true do pcall(function() while true do t[#t+1]={} end end) end",
+    pytest.param(
+        "local t={} while true do pcall(function() while true do t[#t+1]={} end end) end",
+        marks=pytest.mark.slow,
+    ),
     "local t={} while true do t[#t+1]=('x'):rep(1e5)..#t end",
-    "local t={} while true do pcall(redis.call,'PING') t[#t+1]={} end",
+    pytest.param(
+        "local t={} while true do pcall(redis.call,'PING') t[#t+1]={} end", marks=pytest.mark.slow
+    ),
     "local f=coroutine.wrap(function() local t={} while true do t[#t+1]={} end end) f()",
 ]
 
@@ -351,7 +356,14 @@ def test_every_script_can_be_killed(penstock: PenstockProcess, client: Redis, sc
     assert client.ping()
 
 
-@pytest.mark.parametrize("script", ENDLESS[:4])
+@pytest.mark.parametrize(
+    "script",
+    [
+        ENDLESS[0],
+        *(pytest.param(script, marks=pytest.mark.slow) for script in ENDLESS[1:3]),
+        ENDLESS[3],
+    ],
+)
 def test_a_server_ends_whatever_a_script_does(script: str) -> None:
     with (
         PenstockProcess(*OPTIONS) as process,

@@ -276,7 +276,9 @@ def test_the_bound_never_decides_other_than_the_exact_size(
         assert _takes(block, more, exact + 1)
 
 
-@pytest.mark.parametrize("names", [1, 2, 9, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "names", [1, 2, *(pytest.param(many, marks=pytest.mark.slow) for many in (9, 30))]
+)
 @pytest.mark.parametrize(
     ("ms", "seq"),
     [(41, 4095), (41, 4096), (41, 4097), (2**50, 2**60)],

@@ -15,12 +15,9 @@ from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 from storage.engine.stream import Stream
 from storage.engine.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
+from tests.support.wire import bulk
 
 MS = 1_700_000_000_000
-
-
-def bulk(text: bytes) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
 def run_of(first: int, entries: list[list[bytes]]) -> Run:

@@ -43,6 +43,12 @@ def pack(*words: Argument) -> bytes:
     return data
 
 
+def bulk(text: bytes | str) -> bytes:
+    """Return a bulk string."""
+    data = text if isinstance(text, bytes) else text.encode()
+    return b"$%d\r\n%b\r\n" % (len(data), data)
+
+
 def packed(*requests: Request) -> bytes:
     """Return requests as a client sends them one after the other."""
     words = (each.split() if isinstance(each, str) else each for each in requests)

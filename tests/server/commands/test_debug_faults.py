@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.direct import Direct, DirectClient
+from tests.support.wire import bulk
 
 ACTIONS = (
     "ERROR text, DELAY ms, CLOSE, RESET, CUT bytes, DROP, NOREPLY,"
@@ -24,10 +25,6 @@ def fault(client: DirectClient, line: str) -> bytes:
     reply = client.send("DEBUG", "FAULT", *line.split())
     assert reply is not None
     return reply
-
-
-def bulk(text: str) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text.encode())
 
 
 def described(resp3: bool, identity: int, line: str, matched: int, struck: int) -> bytes:

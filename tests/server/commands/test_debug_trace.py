@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.direct import START_MS, Direct
-from tests.support.wire import Wire, pack, packed
+from tests.support.wire import Wire, bulk, pack, packed
 
 OK = b"+OK\r\n"
 
@@ -20,10 +20,6 @@ def ask(wire: Wire, line: str) -> bytes:
     wire.take()
     wire.read(line.encode() + b"\r\n")
     return wire.take()
-
-
-def bulk(text: str) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text.encode())
 
 
 def traced(client: int, name: str, db: int, *words: str) -> bytes:

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hiredis import ReplyError
 
 from server.app import Server
 from server.config.registry import Config
+from server.persistence.manager import PersistenceError
 from server.runtime.log import Log
 from storage.aof.snapshot import snapshot
 from tests.server.persistence.disks import TestDisk
@@ -172,3 +174,12 @@ class Rig:
         lines = (self.folder / "appendonly.aof.manifest").read_text().splitlines()
         found = [line.split() for line in lines if not line.startswith("#")]
         return [f"{words[1].removeprefix('appendonly.aof.')} {words[5]}" for words in found]
+
+
+async def refused(folder: Path, **settings: Any) -> str:
+    """Why a server does not start."""
+    rig = Rig(folder, **settings)
+    with pytest.raises(PersistenceError) as caught:
+        await rig.server.start()
+    await rig.stop()
+    return str(caught.value)

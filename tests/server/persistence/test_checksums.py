@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Rig
-from tests.server.persistence.test_recovery import BOTH, put, refused
+from tests.server.persistence.rig import Rig, refused
+from tests.server.persistence.test_recovery import BOTH, put
 from tests.storage.aof.samples import EXEC, MULTI, encoded, xadd
 from tests.support.checksum_lines import groups, with_lines, without_lines
 

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from penstock.check_aof import main as check_aof
-from server.persistence.manager import PersistenceError
 from storage.aof.commands import command
 from storage.rdb.write import raw
 from tests.conformance.reference import find_server
 from tests.server.persistence.conftest import Start
-from tests.server.persistence.rig import Rig
+from tests.server.persistence.rig import refused
 from tests.storage.rdb.builders import a_stream, items_of, keyspace_of, rdb_file, sample
 from tests.support.direct import START_MS
 from tests.support.redis_files import RdbServer, find_old_server, find_valkey
@@ -32,15 +31,6 @@ def put(tmp_path: Path, base: bytes, increment: bytes = b"") -> Path:
     (folder / "appendonly.aof.1.incr.aof").write_bytes(increment)
     (folder / "appendonly.aof.manifest").write_text(MANIFEST)
     return folder / "appendonly.aof.1.base.rdb"
-
-
-async def refused(tmp_path: Path, **settings: Any) -> str:
-    """Why a server does not start."""
-    rig = Rig(tmp_path, **settings)
-    with pytest.raises(PersistenceError) as raised:
-        await rig.server.start()
-    await rig.server.stop()
-    return str(raised.value)
 
 
 def key(name: bytes, value: bytes, expires_at: int | None = None) -> bytes:

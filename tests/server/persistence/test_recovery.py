@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ from storage.engine import compression
 from tests.server.command_info import recorded
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.disks import TestDisk
-from tests.server.persistence.rig import Rig
+from tests.server.persistence.rig import Rig, refused
 from tests.storage.aof.samples import EXEC, MULTI, encoded, xadd
 
 LOADING = "LOADING Redis is loading the dataset in memory"
@@ -88,15 +87,6 @@ async def test_a_torn_tail_may_have_an_empty_increment_behind_it(
     assert await rig.ask("XLEN", "s") == 1
     assert (folder / "appendonly.aof.1.incr.aof").read_bytes() == whole
     assert rig.log[0].endswith("1 bytes: they were cut off")
-
-
-async def refused(tmp_path: Path, **settings: Any) -> str:
-    """Why a server does not start."""
-    rig = Rig(tmp_path, **settings)
-    with pytest.raises(PersistenceError) as caught:
-        await rig.start()
-    await rig.stop()
-    return str(caught.value)
 
 
 async def test_a_torn_tail_is_refused_if_the_setting_says_so(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import pytest
 from penstock import cli
 from server.app import Server
 from server.config.registry import Config
+from server.net.listener import ListenError
 from server.persistence.manager import PersistenceError
 from server.road.state import Phase
 from server.runtime.log import Log
@@ -450,9 +451,9 @@ def test_a_port_that_is_taken_ends_the_start_with_a_message() -> None:
 )
 def test_an_address_that_the_host_lacks_ends_it_too(address: str, message: str) -> None:
     port = free_port()
-    ended = run_penstock("--port", "0", "--metrics-port", str(port), "--metrics-bind", address)
-    assert ended.returncode == 1
-    assert ended.stderr == f"penstock: {message.replace('PORT', str(port))}\n"
+    with pytest.raises(ListenError) as caught:
+        PenstockThread(metrics_port=port, metrics_bind=address).start()
+    assert str(caught.value) == message.replace("PORT", str(port))
 
 
 def test_a_name_that_is_not_known_is_refused_in_the_words_of_the_resolver() -> None:
