@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from server.delivery.dead_letters import (
@@ -49,6 +50,9 @@ class Reader(NamedTuple):
     noack: bool
     fits: Callable[[bytes], bool] | None
 
+
+_entry_id: Final = itemgetter(0)
+"""The ID of a pending entry, to sort by."""
 
 Redeliveries = list[tuple[bytes, PendingEntry]]
 """The entries that are delivered, in their RESP form, each with how it was pending before."""
@@ -127,10 +131,6 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
             to_give = _pass_over(ruled, reader, passed, to_give)
         group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
     return missing
-
-
-def _entry_id(entry: PendingEntry) -> int:
-    return entry.id
 
 
 def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:

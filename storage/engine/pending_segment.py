@@ -124,6 +124,13 @@ class IDColumn:
         self._base, self._shift, self._mask = base, shift, (1 << shift) - 1
         self._open = None
 
+    def keep(self, chosen: Sequence[int]) -> None:
+        """Keeps the IDs at the places where there is no 0, packed as they are."""
+        if self._open is not None:
+            self._open = list(compress(self._open, chosen))
+        else:
+            self._codes = array("Q", compress(self._codes, chosen))
+
     def copy(self) -> IDColumn:
         """An equal, independent column."""
         twin = IDColumn([])
@@ -502,10 +509,7 @@ class Segment:
     def compact(self) -> None:
         """Gives up the places without a pending entry."""
         pending = self.owners.translate(_PENDING)
-        packed = self.ids.is_packed
-        self.ids = IDColumn(list(compress(self.ids.slice(0, len(self)), pending)))
-        if packed:
-            self.ids.pack()
+        self.ids.keep(pending)
         self.times = array("q", compress(self.times, pending))
         self.counts = array("q", compress(self.counts, pending))
         self.owners = bytearray(compress(self.owners, pending))

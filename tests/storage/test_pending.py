@@ -510,3 +510,16 @@ def test_a_summary_has_the_earliest_of_all_segments() -> None:
         pass
     assert summary.earliest == 5
     assert summary.counts == [3 * pending_segments.SEGMENT, 0]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_column_that_gives_up_places_stays_as_it_is(packed: bool) -> None:
+    entry_ids = [(1000 + number) << 64 | number for number in range(6)]
+    column = IDColumn(entry_ids[:])
+    if packed:
+        column.pack()
+    column.keep(bytes([0, 1, 1, 0, 0, 1]))
+    assert column.is_packed is packed
+    assert column.slice(0, 3) == [entry_ids[1], entry_ids[2], entry_ids[5]]
+    assert column.find(entry_ids[5], 0) == 2
+    assert column.find(entry_ids[3], 0) == -1
