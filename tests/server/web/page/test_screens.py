@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Iterator
 from html import unescape
+from urllib.parse import quote
 
 import pytest
 import redis
@@ -432,6 +433,28 @@ def test_a_group_with_many_consumers_has_pages(
     assert link(second.html, "← Previous") is not None
 
 
+def test_hundreds_of_consumers_are_shown_page_by_page(asking: Asking, filled: Filled) -> None:
+    names = [f"worker-{at:03}" for at in range(310)]
+    filled.client.xgroup_create("payments", "many", "0")
+    for name in names:
+        filled.client.xgroup_createconsumer("payments", "many", name)
+    filled.look()
+    found: list[str] = []
+    following: str | None = "/group?db=0&key=payments&group=many"
+    while following is not None:
+        page = asking.get(following)
+        rows = page.table("asked")
+        assert len(rows) <= group_screen.PAGE
+        found += [row[0].split()[0] for row in rows]
+        following = link(page.html, "Next →")
+    assert found == names
+    assert hits(asking.get("/find?match=worker-309")) == [
+        ["worker-309", "Consumer", "payments / many"]
+    ]
+    filled.client.xgroup_destroy("payments", "many")
+    filled.look()
+
+
 def test_a_consumer_has_a_screen_of_its_own(
     asking: Asking, filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -690,7 +713,8 @@ def test_no_name_becomes_markup() -> None:
         fill_with_hostile_names(found.client)
         found.look()
         asking = Asking(found.http)
-        screens = {"/", "/letters", "/letters?db=0&key=letters"}
+        screens = {"/", "/letters", "/letters?db=0&key=letters", "/find?match=e"}
+        screens |= {f"/find?match={quote(name)}" for name in HOSTILE}
         screens |= {f"/server?tab={tab}" for tab in server_screen.TABS}
         todo, seen = set(screens), set()
         while todo:
