@@ -142,7 +142,7 @@ async def server_screen(request: PageRequest) -> Screen:
         if tab == "latency":
             given["lines"] = await _latencies(request)
             timings = request.server.state.timings
-            given["tracking"], given["events"] = timings.tracking, timings.latency.events
+            given["tracking"], given["held_up"] = timings.tracking, timings.latency.events
         elif tab in gather:
             given.update(gather[tab](request))
     return Screen("server.html", "Server", given)

@@ -108,7 +108,7 @@ def test_each_figure_is_what_commands_answer_while_clients_are_at_work(filled: F
                     check_group(client, asking, told, stats[told["name"]][b"acked"])
                 stream = asking.get("/stream?db=0&key=busy")
                 assert numbers(stream.text, "Entries") == [length]
-                assert f"{length:,} ever in" in stream.text
+                assert f"{length:,} ever added" in stream.text
                 rows = [(row[1].split()[0], row[2]) for row in stream.table("Kept")]
                 assert rows == [(str(told["lag"]), str(told["pending"])) for told in groups]
                 overview = asking.get("/").text

@@ -635,6 +635,11 @@ def test_what_is_no_letter_is_shown_as_it_is(
     client.delete("mixed")
 
 
+@pytest.mark.parametrize("tab", server_screen.TABS)
+def test_every_part_of_the_server_screen_listens_to_events(asking: Asking, tab: str) -> None:
+    assert 'data-events="/events"' in asking.get(f"/server?tab={tab}").html
+
+
 def test_the_server_screen_has_clients_and_logs(asking: Asking, filled: Filled) -> None:
     with (
         redis.Redis(
