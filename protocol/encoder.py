@@ -29,6 +29,13 @@ Writer = Callable[[Any, list[bytes], "Writers"], None]
 Writers = dict[type, Writer]
 
 
+_HEADS: Final = [b"$%d\r\n" % length for length in range(257)]
+_NUMBERS: Final = [b":%d\r\n" % number for number in range(1024)]
+_ARRAYS: Final = [b"*%d\r\n" % count for count in range(257)]
+"""The usual beginnings of bulk strings, integers, and beginnings of arrays: most of what writing
+one takes is to format the number."""
+
+
 def encode(reply: Reply, resp3: bool) -> bytes:
     """The bytes of ``reply`` in RESP3 if ``resp3``, else in RESP2."""
     if type(reply) is bytes:
@@ -41,7 +48,14 @@ def encode(reply: Reply, resp3: bool) -> bytes:
 
 def bulk(data: bytes) -> Encoded:
     """``data`` as a bulk string, which reads the same in both protocols."""
-    return Encoded(b"$%d\r\n%b\r\n" % (len(data), data))
+    length = len(data)
+    head = _HEADS[length] if length < len(_HEADS) else b"$%d\r\n" % length
+    return Encoded(b"%b%b\r\n" % (head, data))
+
+
+def integer_line(number: int) -> Encoded:
+    """``number`` as an integer, which reads the same in both protocols."""
+    return Encoded(_NUMBERS[number] if 0 <= number < len(_NUMBERS) else b":%d\r\n" % number)
 
 
 def array(items: Sequence[bytes]) -> Encoded:
@@ -51,7 +65,8 @@ def array(items: Sequence[bytes]) -> Encoded:
 
 def array_of(count: int, chunks: Sequence[bytes]) -> Encoded:
     """An array of ``count`` elements whose encoding comes in any number of pieces."""
-    return Encoded(b"".join([b"*%d\r\n" % count, *chunks]))
+    head = _ARRAYS[count] if count < len(_ARRAYS) else b"*%d\r\n" % count
+    return Encoded(b"".join([head, *chunks]))
 
 
 def error_line(text: str) -> Encoded:
@@ -65,7 +80,7 @@ def _encoded(data: bytes, out: list[bytes], _: Writers) -> None:
 
 
 def _bulk(value: Bulk, out: list[bytes], _: Writers) -> None:
-    out.append(b"$%d\r\n%b\r\n" % (len(value.data), value.data))
+    out.append(bulk(value.data))
 
 
 def _text(value: str, out: list[bytes], _: Writers) -> None:
@@ -73,7 +88,7 @@ def _text(value: str, out: list[bytes], _: Writers) -> None:
 
 
 def _integer(value: int, out: list[bytes], _: Writers) -> None:
-    out.append(b":%d\r\n" % value)
+    out.append(integer_line(value))
 
 
 def _simple(value: Simple, out: list[bytes], _: Writers) -> None:
@@ -94,7 +109,7 @@ def _element(item: Reply, out: list[bytes], writers: Writers) -> None:
     times as much as to write them."""
     kind = type(item)
     if kind is int:
-        out.append(b":%d\r\n" % cast(int, item))
+        out.append(integer_line(cast(int, item)))
     elif kind is bytes:
         out.append(cast(bytes, item))
     elif kind is str:

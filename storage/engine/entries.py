@@ -26,12 +26,13 @@ _LENGTHS: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
 
 def encode_entry(entry_id: int, items: list[bytes]) -> bytes:
     """The RESP form of an entry; ``items`` are its fields and values in turn."""
-    return with_items(head_of(entry_id), items)
+    return with_items(head_of(entry_id >> 64, entry_id & ids.HALF), items)
 
 
-def head_of(entry_id: int) -> bytes:
-    """The beginning of an entry's RESP form, up to the end of its ID's text."""
-    text = ids.text(entry_id)
+def head_of(ms: int, seq: int) -> bytes:
+    """The beginning of the RESP form of an entry whose ID has these halves, up to the end of the
+    ID's text."""
+    text = b"%d-%d" % (ms, seq)
     return b"*2\r\n$%d\r\n%b" % (len(text), text)
 
 

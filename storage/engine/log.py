@@ -52,6 +52,7 @@ from storage.engine.entries import (
     unpack,
     with_items,
 )
+from storage.engine.ids import NATIVE, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 from storage.errors import EntryTooLarge
@@ -85,7 +86,8 @@ class EntryLog:
 
         Raises :class:`EntryTooLarge` for more than 1 GiB of fields and values.
         """
-        head = head_of(entry_id)
+        ms, seq = split(entry_id)
+        head = head_of(ms, seq)
         payload = with_items(head, items)
         size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
@@ -93,7 +95,11 @@ class EntryLog:
         if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
             self._begin_block(entry_id, items)
         block = self._blocks[-1]
-        block.append(entry_id, ids.UNKNOWN, ids.UNKNOWN, payload, size, items[::2] == block.names)
+        alike = items[::2] == block.names
+        if ms < NATIVE and seq < NATIVE:
+            block.append(entry_id, ms, seq, payload, size, alike)
+        else:
+            block.append(entry_id, ids.UNKNOWN, ids.UNKNOWN, payload, size, alike)
         self.length += 1
         return payload
 

@@ -208,22 +208,17 @@ class Columns:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def alike(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The places from ``low`` to below ``high``, in ranges of entries that differ in their IDs
+    def end_of_alike(self, low: int, high: int) -> int:
+        """Return where the entries from ``low`` on end, ``high`` at most, that differ in their IDs
         alone, as those do that were delivered together."""
         owners, times, counts = self.owners, self.times, self.counts
-        while low < high:
-            owner, time, count = owners[low], times[low], counts[low]
-            stop = low + 1
-            while (
-                stop < high
-                and times[stop] == time
-                and owners[stop] is owner
-                and counts[stop] == count
-            ):
-                stop += 1
-            yield low, stop
-            low = stop
+        owner, time, count = owners[low], times[low], counts[low]
+        stop = low + 1
+        while (
+            stop < high and times[stop] == time and owners[stop] is owner and counts[stop] == count
+        ):
+            stop += 1
+        return stop
 
 
 class Segment:

@@ -130,7 +130,7 @@ class _Node:
                 gone += 1
             else:
                 self._entry_ids.append(entry_id)
-                self._payloads.append(with_items(head_of(entry_id), items))
+                self._payloads.append(with_items(head_of(entry_id >> 64, entry_id & HALF), items))
         if (live, deleted) != (len(self._entry_ids), gone):
             raise ValueError("a node of a stream with a wrong number of entries")
         if not live:

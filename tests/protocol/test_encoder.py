@@ -115,3 +115,14 @@ def test_names_of_fields_that_are_too_many_to_be_kept_are_written_all_the_same()
     )
     for _ in range(2):
         assert encode(reply, resp3=True) == b"%%%d\r\n" % many + wanted
+
+
+@pytest.mark.parametrize("length", [0, 256, 257])
+def test_what_is_of_any_length_begins_with_it(length: int) -> None:
+    assert bulk(b"x" * length) == b"$%d\r\n%b\r\n" % (length, b"x" * length)
+    assert array([b":1\r\n"] * length) == b"*%d\r\n" % length + b":1\r\n" * length
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1023, 1024])
+def test_integers_are_lines(number: int) -> None:
+    assert encode(number, False) == b":%d\r\n" % number

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from protocol import errors
-from protocol.encoder import bulk, encode
+from protocol.encoder import array_of, bulk, encode, integer_line
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.commands.declare import command
@@ -112,6 +112,8 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
         columns = pending.columns_owned(owner, wanted.start, wanted.end, latest, most)
     else:
         return EMPTY_ARRAY
+    if len(columns) <= _ROWS:
+        return array_of(len(columns), _lines(columns, 0, len(columns), now))
     return joined([(b"", len(columns), pending_lines(columns, now))])
 
 
@@ -133,13 +135,18 @@ _NUMBERS: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
 def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
     """The lines of these entries, in pieces that follow each other."""
     for low in range(0, len(columns), _ROWS):
-        lines = _Lines()
-        for start, stop in columns.alike(low, min(low + _ROWS, len(columns))):
-            end = _end_of_line(
-                columns.owners[start], columns.times[start], columns.counts[start], now
-            )
-            lines.add(columns.ids[start:stop], end)
-        yield lines.out
+        yield _lines(columns, low, min(low + _ROWS, len(columns)), now)
+
+
+def _lines(columns: Columns, low: int, high: int, now: int) -> list[bytes]:
+    """The lines of the entries from place ``low`` to below ``high``."""
+    lines = _Lines()
+    while low < high:
+        stop = columns.end_of_alike(low, high)
+        end = _end_of_line(columns.owners[low], columns.times[low], columns.counts[low], now)
+        lines.add(columns.ids, low, stop, end)
+        low = stop
+    return lines.out
 
 
 class _Lines:
@@ -152,10 +159,10 @@ class _Lines:
         self._second = self._digits = -1
         self._head = b""
 
-    def add(self, run: list[int], end: bytes) -> None:
-        """Adds the lines of these ascending IDs, behind each of which stands ``end``."""
-        at, size = 0, len(run)
-        while at < size:
+    def add(self, run: list[int], at: int, high: int, end: bytes) -> None:
+        """Adds the lines of the ascending IDs from place ``at`` to below ``high``, behind each of
+        which stands ``end``."""
+        while at < high:
             entry_id = run[at]
             ms, number = entry_id >> 64, entry_id & HALF
             at += 1
@@ -164,10 +171,10 @@ class _Lines:
                 self.out.append(self._start(ms, len(text)) + text + b"\r\n" + end)
                 continue
             digits = 1 if number < 10 else 2 if number < 100 else 3
-            if at == size or run[at] - entry_id > 1:
+            if at == high or run[at] - entry_id > 1:
                 self.out.append(self._start(ms, digits) + _NUMBERS[number] + end)
                 continue
-            stop = _end_of_numbers(run, at - 1, 10**digits - number)
+            stop = _end_of_numbers(run, at - 1, min(10**digits - number, high + 1 - at))
             start = self._start(ms, digits)
             numbers = _NUMBERS[number : number + stop + 1 - at]
             self.out += (start, (end + start).join(numbers), end)
@@ -189,7 +196,7 @@ class _Lines:
 def _end_of_numbers(run: list[int], at: int, most: int) -> int:
     """Up to where the IDs from place ``at`` on are each one more than the one before; ``most`` of
     them at most."""
-    first, low, high = run[at], at + 1, min(at + most, len(run))
+    first, low, high = run[at], at + 1, at + most
     if run[high - 1] - first == high - 1 - at:
         return high
     while high - low > 1:
@@ -205,7 +212,7 @@ def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> byt
     """Returns what follows the ID; an entry that XNACK freed has no owner, and was idle for -1."""
     if owner is None:
         return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
-    return b"%b:%d\r\n:%d\r\n" % (bulk(owner.name), max(0, now - time), count)
+    return b"%b%b%b" % (bulk(owner.name), integer_line(max(0, now - time)), integer_line(count))
 
 
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------
