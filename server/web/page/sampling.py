@@ -37,7 +37,9 @@ WATCHED_S: Final = 2.0
 """How often everything is looked at, while nobody looks at the page and while somebody does."""
 
 WATCHED_FOR_S: Final = 30.0
-"""For how long after a request somebody is taken to be looking."""
+REMEMBERED_FOR_S: Final = 3600.0
+"""For how long after a request somebody is taken to be looking, and the past of consumers is kept:
+a page that nobody opens does not cost that."""
 
 SHARE: Final = 50
 """The time from one look to the next is at least so many times as long as the look."""
@@ -146,7 +148,7 @@ class Sampler:
         self._loop_lag = Histogram() if loop_lag is None else loop_lag
         self._lags = self._loop_lag.counts[:]
         self._now = now
-        self._watched = -WATCHED_FOR_S
+        self._watched = -REMEMBERED_FOR_S
         self._task: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self.rows: list[Row] = []
@@ -189,8 +191,8 @@ class Sampler:
             self._hurry.set()
         self._watched = self._now()
 
-    def _is_watched(self) -> bool:
-        return self._now() - self._watched < WATCHED_FOR_S
+    def _is_watched(self, for_s: float = WATCHED_FOR_S) -> bool:
+        return self._now() - self._watched < for_s
 
     async def _run(self) -> None:
         while True:
@@ -237,6 +239,7 @@ class Sampler:
         traces: dict[Name, Trace] = {}
         consumers: dict[tuple[Name, bytes], Trace] = {}
         letters: dict[tuple[int, bytes], int] = {}
+        remembers = self._is_watched(REMEMBERED_FOR_S)
         sums = Sums()
         rows = found.rows
         for at, row in enumerate(rows):
@@ -253,7 +256,8 @@ class Sampler:
                 break
             trace = traces[row.name] = self.traces.get(row.name) or Trace()
             trace.note(*row.values(now))
-            self._note_consumers(row, now, consumers)
+            if remembers:
+                self._note_consumers(row, now, consumers)
             await pace.rest()
         self._note_vitals(now)
         self.consumers = consumers

@@ -126,6 +126,7 @@ def test_what_goes_in_and_out_is_told_of_streams_groups_and_consumers(filled: Fi
     for group in GROUPS:
         client.xgroup_create("s", group, "0", mkstream=True)
         client.xgroup_createconsumer("s", group, "ann")
+    asking.get("/")
     for _ in range(3):  # The first two are left out.
         filled.look()
     for at in range(40):

@@ -146,7 +146,12 @@ async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
     for at in range(1, 5):
         client.send("XADD", "s", f"{at}-1", "f", "v")
     monkeypatch.setattr(sampling, "MOST_CONSUMERS", 2)
-    sampler = sampler_of(direct)
+    seconds = [0.0]
+    sampler = Sampler(direct.server.services, lambda: seconds[0])
+    await sampler.look()
+    assert sampler.consumers == {}, "nobody has opened the page"
+    sampler.watch()
+    seconds[0] = sampling.REMEMBERED_FOR_S - 1
     await sampler.look()
     client.send("XREADGROUP", "GROUP", "g", "ann", "COUNT", 3, "STREAMS", "s", ">")
     client.send("XACK", "s", "g", "1-1")
@@ -162,7 +167,9 @@ async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
     client.send("XGROUP", "DELCONSUMER", "s", "g", "ann")
     await sampler.look()
     assert set(sampler.consumers) == {(group, b"bob")}
-    assert len(sampler.vitals) == 4
+    seconds[0] += 1
+    await sampler.look()
+    assert sampler.consumers == {}
 
 
 @pytest.mark.parametrize(
