@@ -304,7 +304,7 @@ def test_a_script_that_fills_the_memory_is_ended_and_others_are_answered_meanwhi
 
 
 def test_a_script_may_make_garbage_without_end(client: Redis) -> None:
-    script = "local s=('x'):rep(1000) for i=1,400000 do local t={s..i} end return 'done'"
+    script = "local s=('x'):rep(1000) for i=1,150000 do local t={s..i} end return 'done'"
     assert client.execute_command("EVAL", script, 0) == b"done"
 
 
