@@ -99,7 +99,9 @@ _LONGEST_TIME: Final = 16
 """How many digits a time in milliseconds has at most."""
 _LEAST_MS: Final = 100_000_000_000
 """A time below this is in seconds: in milliseconds it would be one in 1973 or before."""
-_NUMBER: Final = re.compile(rb"-?[0-9]{1,100}(\.[0-9]{1,100})?")
+_DIGITS: Final = 100
+"""How many digits a number has at most, before its point and behind it."""
+_NUMBER: Final = re.compile(rb"-?[0-9]{1,%d}(\.[0-9]{1,%d})?" % (_DIGITS, _DIGITS))
 """A decimal number that a double can hold."""
 
 NO_TIME: Final = -1
@@ -158,9 +160,10 @@ class Field:
         """Return the decimal number that the field holds, to double precision; 0 without the field,
         or if it holds none."""
         value = self.value_in(payload)
-        if value is None or not (value.isdigit() or _NUMBER.fullmatch(value)):
+        if value is None:
             return 0.0
-        return float(value)
+        plain = value.isdigit() and len(value) <= _DIGITS
+        return float(value) if plain or _NUMBER.fullmatch(value) else 0.0
 
 
 def next_line(data: bytes, at: i64) -> i64:
