@@ -168,7 +168,7 @@ def test_a_stream_that_disappears_is_told(
     plan = make_plan(endpoints, KEY, replace=False)
     copied = copy_stream(endpoints, plan, lambda entries: None)
     source.script(meanwhile)
-    with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
+    with pytest.raises(StreamGone, match="removed from the source, or recreated there"):
         verified(endpoints, copied)
 
 
@@ -179,7 +179,7 @@ def test_a_source_that_expires_does_not_let_its_copy_live_for_ever(
     plan = make_plan(endpoints, KEY, replace=False)
     copy_stream(endpoints, plan, lambda entries: None)
     source.send("DEL k")
-    with pytest.raises(StreamGone, match="removed from the source, or made anew there"):
+    with pytest.raises(StreamGone, match="removed from the source, or recreated there"):
         set_expiry(endpoints, KEY, plan.source)
     assert target.send("PEXPIRETIME k") == 9_000_000_000_000
 

@@ -88,8 +88,9 @@ TABLES: Final = {
     "policies are other ones, or their deadlines": Table(
         table_of_policies,
         # Which entries are gone is found out when they are due.
-        beside={e.GroupPositionSet, e.StreamTrimmed, e.EntriesDeleted},
-        nothing=BESIDE_ENTRIES - {e.PolicySet} | {e.ConsumerSeen, e.DeliveriesEnded},
+        beside={e.StreamTrimmed, e.EntriesDeleted},
+        nothing=BESIDE_ENTRIES - {e.PolicySet, e.StreamPositionSet}
+        | {e.ConsumerSeen, e.DeliveriesEnded},
     ),
     "it is written for the file and for replicas": Table(
         table_of_the_file, beside=set(), nothing=set()

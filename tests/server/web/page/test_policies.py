@@ -82,7 +82,7 @@ def test_a_letter_tells_its_group_who_had_it_and_how_often(asking: Asking, fille
     ((_, entry),) = filled.client.xrange("orders:dead")
     assert origin == f"{entry[b'dead-letter-id'].decode()} orders / kitchen"
     assert "UTC" in died
-    assert (reason, fields) == ("max-deliveries 1 deliveries, last ann", "cups three")
+    assert (reason, fields) == ("max-deliveries 1 delivery, last ann", "cups three")
     assert '<a href="/group?db=0&amp;key=orders&amp;group=kitchen">kitchen</a>' in page.html
 
 
