@@ -536,7 +536,8 @@ def test_streams_groups_consumers_and_ids_are_found(asking: Asking, filled: Fill
         f"/entry?db=0&key=orders&id={entry}"
     )
     for nothing in ("nobody", "1-1", "", "%20", "9-", "%E0"):
-        assert "No stream, group, consumer or entry matches." in asking.get(f"/find?match={nothing}").text
+        text = asking.get(f"/find?match={nothing}").text
+        assert "No stream, group, consumer or entry matches." in text
 
 
 def test_of_very_many_hits_some_are_listed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
