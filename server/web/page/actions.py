@@ -1,8 +1,8 @@
 """What may be changed from the page, in steps: what is missing is asked for, the commands are
 shown, then they run.
 
-An action is made of what a form says, and is made anew when it is confirmed. If other commands came
-of that than were shown, or what they are about is not as it was, nothing runs.
+An action is made of what a form says, and is made again when it is confirmed. If the commands then
+differ from those that were shown, or what they are about is not as it was, nothing runs.
 """
 
 from __future__ import annotations
