@@ -119,9 +119,8 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
 
 # --- the lines of XPENDING -------------------------------------------------------------------
 
-# Entries that were delivered together have all but their IDs in common, and so have IDs of the same
-# millisecond all but their sequence numbers, which mostly follow each other: then their lines are
-# texts of a table, joined by what stands between them.
+# Entries that were delivered together differ in their IDs alone, and IDs of a millisecond in their
+# sequence numbers, which mostly follow each other: their lines are joined texts of a table.
 
 _ROWS: Final = 1000
 """How many pending entries are written in one step."""
@@ -160,22 +159,18 @@ class _Lines:
         self._head = b""
 
     def add(self, run: list[int], at: int, high: int, end: bytes) -> None:
-        """Adds the lines of the ascending IDs from place ``at`` to below ``high``, behind each of
-        which stands ``end``."""
+        """Adds the lines of the IDs from place ``at`` to below ``high``, each before ``end``."""
         while at < high:
             entry_id = run[at]
             ms, number = entry_id >> 64, entry_id & HALF
             at += 1
-            if number >= _THOUSAND:
-                text = b"%d" % number
-                self.out.append(self._start(ms, len(text)) + text + b"\r\n" + end)
-                continue
-            digits = 1 if number < 10 else 2 if number < 100 else 3
-            if at == high or run[at] - entry_id > 1:
-                self.out.append(self._start(ms, digits) + _NUMBERS[number] + end)
+            text = _NUMBERS[number] if number < _THOUSAND else b"%d\r\n" % number
+            digits = len(text) - len(b"\r\n")
+            start = self._start(ms, digits)
+            if at == high or number >= _THOUSAND or run[at] - entry_id > 1:
+                self.out.append(start + text + end)
                 continue
             stop = _end_of_numbers(run, at - 1, min(10**digits - number, high + 1 - at))
-            start = self._start(ms, digits)
             numbers = _NUMBERS[number : number + stop + 1 - at]
             self.out += (start, (end + start).join(numbers), end)
             at = stop
@@ -194,8 +189,7 @@ class _Lines:
 
 
 def _end_of_numbers(run: list[int], at: int, most: int) -> int:
-    """Up to where the IDs from place ``at`` on are each one more than the one before; ``most`` of
-    them at most."""
+    """Up to where the IDs from ``at`` on are each one above the one before; ``most`` of them."""
     first, low, high = run[at], at + 1, at + most
     if run[high - 1] - first == high - 1 - at:
         return high
