@@ -34,15 +34,15 @@ class Answer(NamedTuple):
         rows = [Answer(200, table, {}).rows() for table in tables]
         return next((each[1:] for each in rows if heads in " ".join(each[0])), [])
 
-    def fields(self, kind: str = "") -> list[tuple[str, str]]:
-        """The hidden fields of the form whose button asks for a kind of act, with that; without a
-        kind of the form that goes on with one."""
+    def fields(self, kind: str = "", at: int = 0) -> list[tuple[str, str]]:
+        """The hidden fields of the form whose button asks for a kind of act, the first of these
+        unless ``at`` says which, with that; without a kind of the form that goes on with one."""
         forms = [
             text
             for text in re.findall(r"<form.*?</form>", self.html, re.S)
             if 'action="/act"' in text and (not kind or f'name="kind" value="{kind}"' in text)
         ]
-        hidden = re.findall(r'<input type="hidden" name="(.*?)" value="(.*?)">', forms[0], re.S)
+        hidden = re.findall(r'<input type="hidden" name="(.*?)" value="(.*?)">', forms[at], re.S)
         asked = [("kind", kind)] if kind else []
         return [*((unescape(name), unescape(value)) for name, value in hidden), *asked]
 

@@ -77,7 +77,7 @@ def confirmed(asking: Asking, answer: Answer) -> Answer:
 
 def redrive(page: Answer, *ids: str) -> list[tuple[str, str]]:
     """What the form of a list of letters sends when these are chosen."""
-    fields = [pair for pair in page.fields("drop") if pair[0] != "kind"]
+    fields = [pair for pair in page.fields("drop", -1) if pair[0] != "kind"]
     return [*fields, ("kind", "redrive"), *(("id", each) for each in ids)]
 
 
@@ -449,7 +449,7 @@ def test_what_was_done_before_an_act_on_thousands_failed_is_told(
 
 def test_a_letter_is_deleted(filled: Filled) -> None:
     asking = user(filled)
-    fields = [*asking.get(LETTERS).fields("drop"), ("id", "2-0"), ("id", "3-0")]
+    fields = [*asking.get(LETTERS).fields("drop", -1), ("id", "2-0"), ("id", "3-0")]
     asked = asking.post("/act", fields)
     assert "XDEL orders:dead 2-0 3-0" in asked.text
     assert "Done. 2 dead letters were deleted." in confirmed(asking, asked).text
@@ -457,11 +457,20 @@ def test_a_letter_is_deleted(filled: Filled) -> None:
     assert "2-0 is not there any more." in asking.post("/act", fields).text
 
 
+def test_all_letters_of_a_filter_are_deleted_and_no_others(filled: Filled) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", asking.get(f"{LETTERS}&text=2").fields("drop"))
+    assert "Delete 1 dead letter" in asked.text
+    assert "XDEL orders:dead 2-0" in asked.text
+    assert "Done. 1 dead letter was deleted." in confirmed(asking, asked).text
+    assert letters(filled.client) == ["1-0", "3-0"]
+
+
 class TestEditing:
     """A letter is changed and sent again, and goes, in one transaction."""
 
     def asked(self, filled: Filled, asking: Asking, entry: str, **values: str) -> Answer:
-        fields = [pair for pair in asking.get(LETTERS).fields("drop") if pair[0] != "kind"]
+        fields = [pair for pair in asking.get(LETTERS).fields("drop", -1) if pair[0] != "kind"]
         form = asking.post("/act", [*fields, ("edit", entry)])
         assert form.status == 200
         inputs = re.findall(r'<input name="(.*?)" value="(.*?)"', form.html)

@@ -103,7 +103,7 @@ def logged_in(served: Filled, user: str) -> Asking:
 def form_of(kind: str, act: Act, asking: Asking) -> Fields:
     """What the form of the act sends, with what is said to it."""
     shown = "drop" if kind == "edit" else kind
-    return [*asking.get(act.screen).fields(shown), *act.said]
+    return [*asking.get(act.screen).fields(shown, -1 if shown == "drop" else 0), *act.said]
 
 
 def kind_of(act: Act) -> str:
