@@ -594,7 +594,7 @@ def test_letters_are_filtered_by_text_and_reason(asking: Asking, filled: Filled)
     since = asking.get(f"{address}&since={fourth}")
     assert len(since.table("Died")) == 4
     assert "Redrive all of this filter…" in since.text
-    assert since.html.count(f'name="since" value="{fourth}"') == 2, "what is sent again, and typed"
+    assert since.html.count(f'name="since" value="{fourth}"') == 3, "in both forms, and typed"
     assert "No letter fits." in asking.get(address + "&since=2100-01-31+12:00").text
     refused = asking.get(address + "&since=soon")
     assert (refused.status, "neither an ID nor a time" in refused.text) == (400, True)
