@@ -1,7 +1,8 @@
 """Reply values to bytes, in RESP2 or RESP3.
 
 The wire forms are those of the RESP specification (https://redis.io/docs/latest/develop/reference/
-protocol-spec/). A table maps each type of reply to one function for each protocol.
+protocol-spec/). Numbers and texts read the same in both protocols; for every other type of reply a
+table has one function for each.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ def encode(reply: Reply, resp3: bool) -> bytes:
     if type(reply) is bytes:
         return reply
     out: list[bytes] = []
-    writers = RESP3 if resp3 else RESP2
-    writers[type(reply)](reply, out, writers)
+    _element(reply, out, RESP3 if resp3 else RESP2)
     return b"".join(out)
 
 
@@ -75,22 +75,6 @@ def error_line(text: str) -> Encoded:
     return Encoded(b"-%b\r\n" % line.encode("utf-8", "surrogateescape"))
 
 
-def _encoded(data: bytes, out: list[bytes], _: Writers) -> None:
-    out.append(data)
-
-
-def _bulk(value: Bulk, out: list[bytes], _: Writers) -> None:
-    out.append(bulk(value.data))
-
-
-def _text(value: str, out: list[bytes], _: Writers) -> None:
-    out.append(bulk(value.encode("utf-8", "surrogateescape")))
-
-
-def _integer(value: int, out: list[bytes], _: Writers) -> None:
-    out.append(integer_line(value))
-
-
 def _simple(value: Simple, out: list[bytes], _: Writers) -> None:
     out.append(b"+%b\r\n" % value.text.encode("utf-8", "surrogateescape"))
 
@@ -105,17 +89,17 @@ def _elements(items: Iterable[Reply], out: list[bytes], writers: Writers) -> Non
 
 
 def _element(item: Reply, out: list[bytes], writers: Writers) -> None:
-    """Writes any reply. What most elements are needs no look into the table, which costs three
-    times as much as to write them."""
+    """Writes any reply. Numbers, texts and what is encoded already, which most elements are, are
+    not in the table: to look there costs three times as much as to write them."""
     kind = type(item)
     if kind is int:
         out.append(integer_line(cast(int, item)))
     elif kind is bytes:
         out.append(cast(bytes, item))
     elif kind is str:
-        _text(cast(str, item), out, writers)
+        out.append(bulk(cast(str, item).encode("utf-8", "surrogateescape")))
     elif kind is Bulk:
-        _bulk(cast(Bulk, item), out, writers)
+        out.append(bulk(cast(Bulk, item).data))
     else:
         writers[kind](item, out, writers)
 
@@ -206,10 +190,6 @@ def _constant(data: bytes) -> Writer:
 
 
 _SHARED: Final[Writers] = {
-    bytes: _encoded,
-    Bulk: _bulk,
-    str: _text,
-    int: _integer,
     Simple: _simple,
     Failure: _failure,
     list: _array,
