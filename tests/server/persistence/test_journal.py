@@ -168,6 +168,7 @@ def test_one_that_begins_anew_and_one_that_does_not_come_to_the_same_data(
 @example(["SET s v", "first begins", "SET s v"])
 @example(["SELECT 5", "SET s v", "SELECT 0", "first begins", "first begins", "SET s v"])
 @example([*COMMANDS[:5], "first begins", "first takes", *COMMANDS[4:7]])
+@example(["SELECT 5", "SET s v", "first begins", "FLUSHALL"])
 def test_whoever_begins_anew_is_told_the_database_and_nobody_else(steps: list[str]) -> None:
     """New settings are written before somebody begins; so there are none here."""
     steps = [step for step in steps if not step.startswith("CONFIG")]
