@@ -202,8 +202,8 @@ class ReadSettings:
     on_data_loss: str = option(
         "onDataLoss",
         choice("fail", "continue"),
-        "What to do when entries were removed before they were read: fail, or go on with what is "
-        "there and say in a warning how many they were.",
+        "What to do when entries were removed before they were read: fail, or continue with what "
+        "is left, with a warning that says how many were lost.",
         default="fail",
     )
     fail_on_data_loss: bool | None = option(
