@@ -125,7 +125,7 @@ class Histories:
 
     def pieces(self) -> list[object]:
         """Return what holds the lines, in pieces that can be freed one by one."""
-        return list(self._pieces)
+        return [piece for piece in self._pieces if piece]
 
     def copy(self) -> Histories:
         """An equal, independent collection."""
