@@ -48,6 +48,15 @@ def test_no_piece_has_more_than_a_thousand_entries_in_whatever_order_they_come()
         assert histories.pieces() == []
 
 
+def test_a_trimming_removes_whole_pieces_and_the_lower_part_of_one() -> None:
+    histories = noted(*range(5000))
+    histories.forget_below(3333)
+    assert histories.ids() == list(range(3333, 5000))
+    assert histories.size == noted(*range(3333, 5000)).size
+    histories.note(7, LINE)
+    assert histories.ids()[:2] == [7, 3333]
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["note", "note", "many", "forget", "below"]),
