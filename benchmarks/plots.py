@@ -54,7 +54,7 @@ def _bars(found: list[Verdict]) -> Figure:
     axes.set_xticks([0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10], ["0.01", "0.1", "0.2", "0.5", *"125", "10"])
     axes.minorticks_off()
     axes.set_yticks(range(len(found)), [verdict.title for verdict in found], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(found) - 0.4, -0.6)
     axes.set_xlabel("Penstock's cost, divided by that of the other server")
     axes.legend(loc="lower right", fontsize=8)
     return figure
