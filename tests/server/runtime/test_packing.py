@@ -57,9 +57,11 @@ def test_what_one_round_leaves_to_pack_is_packed_soon(monkeypatch: pytest.Monkey
             client.send("XADD", "k", "*", "f", "v")
         direct.cron()
         direct.cron()
-        await asyncio.sleep(0.01)
         stream = direct.server.state.keyspace.databases[0].values[b"k"]
         assert isinstance(stream, Stream)
+        async with asyncio.timeout(60):
+            while stream.log.blocks[2].packed is None:
+                await asyncio.sleep(0)
         return [block.packed is not None for block in stream.log.blocks]
 
     assert asyncio.run(pack()) == [True, True, True, False]
