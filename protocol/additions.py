@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.scanner import bulk_end, bulks_end, count_at, line_end
+from protocol.scanner import bulk_end, bulks_end, count_at, is_xadd, line_end
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -70,7 +70,7 @@ def form_at(data: bytes, at: i64) -> Form | None:
         return None
     name = line_end(data, at)
     key = bulk_end(data, name)
-    if key - name != len(_NAME) or not _is_xadd(data, name + len(b"$4\r\n")):
+    if key - name != len(_NAME) or not is_xadd(data, name):
         return None
     options = start = bulk_end(data, key)
     words: i64 = _FEWEST_WORDS
@@ -96,16 +96,6 @@ def form_at(data: bytes, at: i64) -> Form | None:
         form.seq = seq
         form.text = form.prefix[start - at :]
     return form
-
-
-def _is_xadd(data: bytes, at: i64) -> bool:
-    """Whether the four bytes there are the name of the command."""
-    return (
-        data[at] | 0x20 == 0x78  # 'x'
-        and data[at + 1] | 0x20 == 0x61  # 'a'
-        and data[at + 2] | 0x20 == 0x64  # 'd'
-        and data[at + 3] | 0x20 == 0x64
-    )
 
 
 def _form(

@@ -242,15 +242,16 @@ class RequestParser:
 
     # --- what comes out -------------------------------------------------------------------
 
-    def batch(self) -> list[Request]:
-        """The requests that the next step completes."""
+    def batch(self, apart: bool = False) -> list[Request]:
+        """The requests that the next step completes. With ``apart`` none of them is an XADD but the
+        first, where that costs nothing: whoever is shown others may add their entries directly."""
         if self._error is not None:
             raise self._error
         requests: list[Request] = []
         self._steps = STEPS
         try:
             while self._steps > 0 and self.ready:
-                if not (self._missing or self.restricted) and self._read_proved(requests):
+                if not (self._missing or self.restricted) and self._read_proved(requests, apart):
                     break
                 request = self._read_request()
                 if request is not None:
@@ -266,8 +267,9 @@ class RequestParser:
             self._take_piece()
         return requests
 
-    def _read_proved(self, requests: list[Request]) -> bool:
-        """Reads all whole requests in their plain spelling; whether nothing is behind them."""
+    def _read_proved(self, requests: list[Request], apart: bool) -> bool:
+        """Reads all whole requests in their plain spelling, up to an XADD that is to stay
+        ``apart``; whether the step ends with them."""
         data, at = self.buffer, self.position
         size = len(data)
         if size > self._max_bulk:
@@ -277,12 +279,15 @@ class RequestParser:
             requests += self._known_requests
             self._pass_to(size)
             return True
-        end = scanner.read_requests(data, at, requests) if IS_COMPILED else self._build(requests)
+        if IS_COMPILED:
+            end = scanner.read_requests(data, at, requests, apart)
+        else:
+            end = self._build(requests)
         if end > at:
             if end - at == size <= MEMORABLE:
                 self._known, self._known_requests = data, requests if again else _NO_REQUESTS
             self._pass_to(end)
-        return not self.ready
+        return not self.ready or (apart and end > at)
 
     def _build(self, requests: list[Request]) -> int:
         """Has the requests built that the other scanner has proved; returns where they end."""

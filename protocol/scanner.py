@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SHORTEST_BULK: Final = len(b"$0\r\n\r\n")
 _SHORTEST_REQUEST: Final = len(b"*1\r\n$0\r\n\r\n")
+_NAME_OF_XADD: Final = len(b"$4\r\nXADD\r\n")
 
 
 def bulk_end(data: bytes, at: i64) -> i64:
@@ -98,14 +99,29 @@ def count_at(data: bytes, at: i64) -> i64:
     return count
 
 
-def read_requests(data: bytes, at: i64, requests: list[list[bytes]]) -> i64:
+def is_xadd(data: bytes, at: i64) -> bool:
+    """Return whether the name of XADD stands at ``at``, as a bulk string if it is one at all."""
+    return (
+        at + _NAME_OF_XADD <= len(data)
+        and data[at + 1] == 0x34  # '4'
+        and data[at + 4] | 0x20 == 0x78  # 'x'
+        and data[at + 5] | 0x20 == 0x61  # 'a'
+        and data[at + 6] | 0x20 == 0x64  # 'd'
+        and data[at + 7] | 0x20 == 0x64
+    )
+
+
+def read_requests(data: bytes, at: i64, requests: list[list[bytes]], apart: bool = False) -> i64:
     """Add the whole requests that follow each other from ``at`` on to ``requests``; return where
-    they end: ``at`` without one."""
+    they end: ``at`` without one. With ``apart`` they end where another one is an XADD."""
+    start = at
     while True:
         count = count_at(data, at)
         if not count:
             return at
         place = line_end(data, at)
+        if apart and at > start and is_xadd(data, place):
+            return at
         words: list[bytes] = []
         while count > 0:
             end = bulk_end(data, place)

@@ -120,12 +120,14 @@ class Adder:
         self._other_cut = cut or additions_plain.cut
         self._options: dict[bytes, Options] = {}
 
+    def is_open(self, session: Session) -> bool:
+        """Whether nothing stands between the client's XADDs and their handler. What a user may not
+        add is left to the common way, key by key."""
+        return self._state.reasons | session.reasons | LIMITED == LIMITED
+
     def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
-        returns their replies, and where the last of them ends."""
-        # What a user may not add is left to the common way, key by key.
-        if self._state.reasons | session.reasons | LIMITED != LIMITED:
-            return [], start
+        returns their replies, and where the last of them ends. It must be open."""
         form = self._form_at(data, start)
         if form is None:
             return [], start
@@ -267,10 +269,6 @@ class Adder:
         """Counts the commands from place to place in ``data``, which took this long together."""
         count = high - low
         session.commands += count
-        session.link.batches += 1
-        session.link.batched += count
-        self._state.stats.batches += 1
-        self._state.stats.batched += count
         mean = self._timings.count_run(self._command, count, nanoseconds)
         if mean >= self._timings.threshold:
             for args in _built(data)[low:high]:

@@ -70,7 +70,6 @@ UNRELEASED_TO_STRANGERS: Final = 64 * 1024
 WRITE_CHUNK: Final = 1024 * 1024
 """Replies are written at the latest when this many bytes have been gathered."""
 
-
 NO_REQUESTS: Final[list[Request]] = []
 NOTHING_PUSHED: Final[list[bytes]] = []
 """What a client begins with. They are never added to: most clients need no list of their own."""
@@ -280,7 +279,7 @@ class Connection(asyncio.Protocol):
         """Runs requests until none are left, one has to wait, or the share of time is used up,
         which begins now."""
         watch = self._state.stopwatch
-        started = watch.ns
+        started, commands = watch.ns, session.commands
         out: list[bytes] = []
         self._answering = True
         try:
@@ -302,6 +301,11 @@ class Connection(asyncio.Protocol):
         turns = self._server.traffic.turns
         turns.cycles += 1
         turns.nanoseconds += watch.ns - started
+        count = session.commands - commands
+        if count:
+            stats, link = self._state.stats, session.link
+            stats.batches, stats.batched = stats.batches + 1, stats.batched + count
+            link.batches, link.batched = link.batches + 1, link.batched + count
 
     def _answer(self, session: Session, out: list[bytes], end: int) -> None:
         """Runs requests until there are none, or until one has to wait."""
@@ -313,20 +317,15 @@ class Connection(asyncio.Protocol):
                 requests, self._backlog = self._backlog, []
                 self._backlog_size = 0
             else:
-                data, at = parser.buffer, parser.position
-                if len(data) - at >= LEAST and may_begin(data, at):
+                adds = self._may_add(session)
+                if adds and may_begin(parser.buffer, parser.position):
                     size += self._add(session, out)
                     if size > WRITE_CHUNK:
                         self._write(out)
                         size = 0
                     if not parser.ready or self._waits & FULL or session.closing:
                         return
-                requests = parser.batch()
-                if requests:
-                    state.stats.batches += 1
-                    state.stats.batched += len(requests)
-                    session.link.batches += 1
-                    session.link.batched += len(requests)
+                requests = parser.batch(adds)
             for index, request in enumerate(requests):
                 if watch.ns > end:
                     self._yield(requests, index)
@@ -363,12 +362,15 @@ class Connection(asyncio.Protocol):
                 self._yield(requests, len(requests))
                 return
 
+    def _may_add(self, session: Session) -> bool:
+        """Whether XADDs that come next may take the fast path."""
+        adder = self._peers.adder
+        return self._parser.peek(LEAST) and adder is not None and adder.is_open(session)
+
     def _add(self, session: Session, out: list[bytes]) -> int:
-        """Lets XADDs take the fast path; returns how many bytes of replies came of it, about: the
-        IDs of a read are alike."""
+        """Lets XADDs take the fast path; returns about how many bytes of replies came of it."""
         parser, adder = self._parser, self._peers.adder
-        if adder is None or not parser.peek(LEAST):
-            return 0
+        assert adder is not None
         replies, end = adder.take(session, parser.buffer, parser.position)
         if not replies:
             return 0

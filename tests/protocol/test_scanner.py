@@ -119,6 +119,19 @@ def test_anything_else_is_no_request(form: Any, data: bytes) -> None:
     assert requests_end(form, PING * 2 + data, len(PING)) == 2 * len(PING)
 
 
+@pytest.mark.parametrize("name", [b"XADD", b"xAdd"])
+def test_requests_may_end_where_another_one_is_an_xadd(name: bytes) -> None:
+    xadd = pack(name, b"s", b"*", b"f", b"v")
+    others = pack(b"PADD") + pack(b"XDEL") + pack(b"XXDD") + pack(b"XAXD") + pack(b"XADX") + PING
+    data = xadd + others + pack(b"X") + xadd
+    requests: list[list[bytes]] = []
+    first = scanner.read_requests(data, 0, requests, apart=True)
+    assert first == len(data) - len(xadd)
+    assert requests == built(data[:first])
+    assert scanner.read_requests(data, first, requests, apart=True) == len(data)
+    assert scanner.read_requests(data, 0, [], apart=False) == len(data)
+
+
 def test_a_request_announces_its_words_if_the_data_can_hold_them() -> None:
     many = pack(*[b""] * 12)
     assert count_at(b"." + many, 1) == 12
