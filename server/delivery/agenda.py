@@ -399,8 +399,14 @@ class Agenda:
             self._make_ready(rows.ids[-1] + 1, last, kind)
         for at, entry_id in enumerate(rows.ids):
             its = UNOWNED if rows.owners[at] is None else OWNED
-            # What is due at another time was filed when that was said.
-            if (kind != ALL and kind != its) or self._due_in(rows, at) > now:
+            if kind != ALL and kind != its:
+                continue
+            due = self._due_in(rows, at)
+            if due > now:
+                # What is due at another time was filed when that was said, but for what was behind
+                # another one of its lane then.
+                if its == UNOWNED and self.lanes is not None:
+                    heapq.heappush(self._later, [due, entry_id, entry_id, UNOWNED])
                 continue
             if self.rules.is_exhausted(rows.counts[at]):
                 self._exhausted.append(_entry_in(rows, at))

@@ -439,14 +439,15 @@ class Policies:
     def _note_in(self, ref: RuledGroup, at: int) -> None:
         self.due.note((ref.db.index, ref.key), at)
 
-    def await_rate(self, ruled: RuledGroup) -> None:
-        """Somebody waits for entries of the group: has its stream looked at when ``rate-limit``
-        lets the next one through, if that is what there is to wait for."""
-        bucket = ruled.agenda.bucket
-        at = ruled.now if bucket is None else bucket.next_room(ruled.now)
-        if at > ruled.now:
-            ruled.agenda.rate_due = at
-            self._note_in(ruled, at)
+    def await_next(self, ruled: RuledGroup) -> None:
+        """Somebody waits for entries of the group: has its stream looked at when the time of the
+        next one comes, or ``rate-limit`` lets it through, if that is what there is to wait for."""
+        agenda, now = ruled.agenda, ruled.now
+        at = now if agenda.bucket is None else agenda.bucket.next_room(now)
+        if at > now:
+            agenda.rate_due = at
+        if agenda.next_due > now:
+            self._note_in(ruled, agenda.next_due)
 
     def _follow_delivered(self, ruled: RuledGroup, effect: e.Delivered) -> None:
         agenda = ruled.agenda

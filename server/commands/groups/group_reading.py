@@ -185,7 +185,7 @@ class _GroupRead:
             return by_stream(served, self._session.resp3)
         for ref in found:
             if isinstance(ref, RuledGroup):
-                self._policies.await_rate(ref)
+                self._policies.await_next(ref)
         return Wait(
             options.keys,
             self._deadline,

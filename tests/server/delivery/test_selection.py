@@ -264,6 +264,21 @@ def test_an_entry_that_waits_for_its_time_holds_up_those_of_its_order() -> None:
     assert kitchen.read() == [2]
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_entry_whose_turn_comes_before_its_time_is_delivered_at_that_time(waits: bool) -> None:
+    kitchen = Kitchen("delay-field", "at", "order-by", "order")
+    kitchen.add(1, "order", "a")
+    kitchen.add(2, "order", "a", "at", START_MS + 1000)
+    assert kitchen.read() == [1]
+    waiting = kitchen.wait("bob") if waits else None
+    kitchen.ack(1)
+    assert kitchen.read() == []
+    kitchen.direct.advance(999)
+    assert kitchen.read() == []
+    kitchen.direct.advance(1)
+    assert (kitchen.read() if waiting is None else woken_with(waiting)) == [2]
+
+
 # --- paused ----------------------------------------------------------------------------------
 
 
