@@ -81,6 +81,8 @@ class Known:
     done: bool = False
     """Whether it was acknowledged, or removed with its consumer."""
     deleted: bool = False
+    forgotten: bool = False
+    """Whether it had been deleted when a server started, which does not know its order."""
 
 
 @dataclass
@@ -150,6 +152,8 @@ class History:
         direct.server.services.policies.reload()
         self.facts = copy.deepcopy(facts)
         self.facts.budget = None
+        for known in self.facts.entries.values():
+            known.forgotten = known.deleted
         self.recording = Recording(direct)
         self.recording.out = [data]
         self.recording.forms.begin(self.recording.out)
@@ -424,7 +428,7 @@ class History:
         buried = self.letters()
         present = {number for number, _, _ in self.pending()} | set(self.unread())
         for other in self.facts.entries.values():
-            if other.value == known.value and other.number < known.number:
+            if other.value == known.value and other.number < known.number and not other.forgotten:
                 waiting = other.number in present and other.number not in buried
                 assert not waiting, f"{known.number} is delivered before {other.number}"
 
@@ -487,7 +491,8 @@ class History:
         if ordered and not delayed:
             assert kept[b"turn"] <= stats[b"pending"] + len(never)
             if not self.redriven and not self.claimed:
-                order = {self.facts.entries[number].value for number, owner, _ in pending if owner}
+                owned = [self.facts.entries[number] for number, owner, _ in pending if owner]
+                order = {known.value for known in owned if not known.forgotten}
                 assert kept[b"turn"] >= sum(known.value in order for known in never)
 
     def check_reasons(self, pending: list[tuple[int, str, int]]) -> None:
