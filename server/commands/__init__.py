@@ -8,7 +8,7 @@ from typing import Final
 FAMILIES: Final = {
     "connection": ("connection", "transactions", "pubsub", "client", "client_tracking"),
     "streams": ("adding", "trimming", "streams", "reading", "introspection"),
-    "groups": ("group_reading", "groups", "pending"),
+    "groups": ("group_reading", "groups", "nack", "pending"),
     "delivery": ("policies", "failures", "stats"),
     "keys": ("keys", "scan", "values", "expiry"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),

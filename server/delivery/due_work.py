@@ -56,6 +56,13 @@ class DueWork:
             and not self.is_paused()
         )
 
+    def going_on(self) -> Callable[[], bool]:
+        """Return what tells a command in steps, which has begun now, whether it may change anything
+        more. Where it is not interrupted, as in a script or while a file is loaded, it always
+        may."""
+        may_act = self.may_act
+        return may_act if may_act() else lambda: True
+
     def run_slice(self) -> bool:
         """Does what is due by now, each stream for itself, or a slice of it; returns whether there
         may be more."""

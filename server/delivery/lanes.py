@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Final
 
@@ -93,6 +93,53 @@ class Ranking:
 
 # --- lanes -----------------------------------------------------------------------------------
 
+PIECE: Final = 50_000
+"""How many values a piece has at most."""
+
+
+class _Values:
+    """The values of entries, by ID.
+
+    They are in pieces: a dictionary is put together again as it grows, which takes 30 ms where it
+    has a million. Nearly always there is one."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[dict[int, bytes]] = [{}]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pieces))
+
+    def get(self, entry_id: int) -> bytes | None:
+        """Return the value of an entry, ``None`` if there is none."""
+        for piece in self._pieces:
+            value = piece.get(entry_id)
+            if value is not None:
+                return value
+        return None
+
+    def set(self, entry_id: int, value: bytes) -> None:
+        """Puts the value of an entry in that is not there."""
+        if len(self._pieces[-1]) >= PIECE:
+            self._pieces.append({})
+        self._pieces[-1][entry_id] = value
+
+    def pop_all(self, entry_ids: Sequence[int]) -> Iterator[bytes | None]:
+        """Take out the values of entries; yields ``None`` for one without."""
+        if len(self._pieces) == 1:  # A loop over the IDs would unpack each of them.
+            return map(self._pieces[0].pop, entry_ids, repeat(None))
+        return map(self._pop, entry_ids)
+
+    def _pop(self, entry_id: int) -> bytes | None:
+        for at, piece in enumerate(self._pieces):
+            value = piece.pop(entry_id, None)
+            if value is not None:
+                if not piece and len(self._pieces) > 1:
+                    del self._pieces[at]
+                return value
+        return None
+
 
 class Lane:
     """Pending entries with the same value: all of them, ascending, and those that are in flight."""
@@ -107,15 +154,15 @@ class Lane:
 class Lanes:
     """The lanes of a group, by the value of ``field``. Entries without it are in none of them."""
 
-    __slots__ = ("_field", "_lanes", "_value_of")
+    __slots__ = ("_field", "_lanes", "_values")
 
     def __init__(self, field: Field) -> None:
         self._field = field
         self._lanes: dict[bytes, int | Lane] = {}
-        self._value_of: dict[int, bytes] = {}
+        self._values = _Values()
 
     def __contains__(self, entry_id: int) -> bool:
-        return entry_id in self._value_of
+        return self._values.get(entry_id) is not None
 
     def enter(self, entry_id: int, payload: bytes, in_flight: bool) -> bool:
         """Puts a pending entry into its lane; whether it is alone there. One that is alone and
@@ -126,20 +173,20 @@ class Lanes:
         lane = self._lanes.get(value)
         if lane is None:
             self._lanes[value] = entry_id if in_flight else Lane([entry_id], set())
-            self._value_of[entry_id] = value
+            self._values.set(entry_id, value)
             return True
-        if entry_id in self._value_of:
+        if entry_id in self:
             return isinstance(lane, int) or len(lane.ids) == 1
         if isinstance(lane, int):
             lane = self._lanes[value] = Lane([lane], {lane})
         insort(lane.ids, entry_id)
-        self._value_of[entry_id] = value
+        self._values.set(entry_id, value)
         return False
 
     @property
     def waiting(self) -> int:
         """How many entries stand behind another one of their lane."""
-        return len(self._value_of) - len(self._lanes)
+        return len(self._values) - len(self._lanes)
 
     def leads(self, entry_id: int) -> bool:
         """Whether no entry of its lane is before this one."""
@@ -171,15 +218,17 @@ class Lanes:
         """An entry is in flight no more, and pending still."""
         lane = self._lane_of(entry_id)
         if isinstance(lane, int):
-            self._lanes[self._value_of[entry_id]] = Lane([lane], set())
+            value = self._values.get(entry_id)
+            assert value is not None
+            self._lanes[value] = Lane([lane], set())
         elif lane is not None:
             lane.in_flight.discard(entry_id)
 
     def leave(self, entry_ids: Sequence[int]) -> list[int]:
         """Entries are pending no more; returns those that may be delivered because of that."""
         freed: list[int] = []
-        # Nearly all are alone. A loop over the IDs would unpack each of them.
-        for at, value in enumerate(map(self._value_of.pop, entry_ids, repeat(None))):
+        # Nearly all are alone.
+        for at, value in enumerate(self._values.pop_all(entry_ids)):
             lane = None if value is None else self._lanes.pop(value)
             if value is not None and isinstance(lane, Lane) and len(lane.ids) > 1:
                 self._lanes[value] = lane
@@ -189,5 +238,5 @@ class Lanes:
         return freed
 
     def _lane_of(self, entry_id: int) -> int | Lane | None:
-        value = self._value_of.get(entry_id)
+        value = self._values.get(entry_id)
         return None if value is None else self._lanes[value]

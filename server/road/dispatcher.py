@@ -306,10 +306,12 @@ class Dispatcher:
         return reply
 
     def apply(self, session: Session, command: Command, args: Arguments) -> None:
-        """Runs the handler of a command alone: nothing is checked or counted, and nobody is told.
-        Raises what the handler raises."""
+        """Runs the handler of a command alone, to its end: nothing is checked or counted, and
+        nobody is told. Raises what the handler raises."""
         try:
-            command.handler(self._services, session, args)
+            outcome = command.handler(self._services, session, args)
+            if isinstance(outcome, Steps):
+                finish(outcome)
         finally:
             self._effects.clear()
 

@@ -7,7 +7,7 @@ from typing import Final
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply
 from server.commands.declare import command
-from server.commands.groups.pending import NackOptions, give_back
+from server.commands.groups.nack import NackOptions, give_back
 from server.config.policies import LATEST_MS
 from server.delivery import errors as policy_errors
 from server.delivery.group_ref import existing_group
@@ -52,7 +52,6 @@ def nack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     options = NackOptions(args[1:], "PENSTOCK NACK", _take)
     if options.delay is not None and options.mode == b"FATAL":
         raise CommandError(policy_errors.DELAY_OF_FATAL)
-    options.wanted()
     ref = existing_group(session.db, args[2], args[3])
     if options.delay is not None and server.policies.ruled(ref) is None:
         raise CommandError(policy_errors.DELAY_WITHOUT_POLICIES)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.declare import command, container, help_command
+from server.commands.groups.many import MANY, parse_ids
 from server.config.policies import (
     ALL,
     DEAD_LETTER,
@@ -25,12 +26,11 @@ from server.delivery import happenings
 from server.delivery.dead_letters import Redrive
 from server.delivery.group_ref import GroupRef, group_of_key
 from server.delivery.happenings import Happening
-from server.road.outcomes import Steps, reply_of, result
+from server.road.outcomes import Steps, reply_of
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
-from storage.engine import ids
 from storage.engine.stream import Stream
 
 container(
@@ -173,9 +173,6 @@ help_command("PENSTOCK", since="0.1.0")
 
 _COUNT: Final = b"COUNT"
 
-_MANY: Final = 1000
-"""Where there are more dead letters, they are gone through in steps."""
-
 
 @command(
     "PENSTOCK REDRIVE",
@@ -196,7 +193,6 @@ def redrive(server: Services, session: Session, args: Arguments) -> Reply | Step
         texts = texts[2:]
         if count <= 0:
             raise CommandError(policy_errors.COUNT_NOT_POSITIVE)
-    wanted = list(dict.fromkeys(ids.parse(text) for text in texts))
     db, key = session.db, args[2]
     letters = Redrive(
         db,
@@ -206,13 +202,19 @@ def redrive(server: Services, session: Session, args: Arguments) -> Reply | Step
             ref.happening(happenings.REDRIVEN, session.user)
         ),
     )
-    may_go_on = server.due_work.may_act
-    if wanted:
-        many, work = len(wanted), letters.move_these(wanted, count, may_go_on)
+    may_go_on = server.due_work.going_on()
+    if texts:
+        many, work = len(texts), _move_these(letters, texts, count, may_go_on)
     else:
         stream = db.stream(key)
         many = 0 if stream is None else stream.log.length
         work = letters.move_all(count, may_go_on)
-    if many <= _MANY:
-        return result(work)
-    return reply_of(work, session.resp3, long=True)
+    return reply_of(work, session.resp3, long=many > MANY)
+
+
+def _move_these(
+    letters: Redrive, texts: list[bytes], count: int | None, may_go_on: Callable[[], bool]
+) -> Generator[None, None, Reply]:
+    """Moves back the letters with these IDs, each of them once."""
+    wanted = list(dict.fromkeys((yield from parse_ids(texts))))
+    return (yield from letters.move_these(wanted, count, may_go_on))

@@ -424,5 +424,5 @@ def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | W
         ref = _group_to_read(policies, session, options.keys[0], name)
         if (reply := _read_usual(session, options, ref)) is not None:
             return reply
-    may_go_on = server.due_work.may_act
+    may_go_on = server.due_work.going_on()
     return _GroupRead(policies, may_go_on, session, options, name).start(ref)

@@ -10,6 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
+from server.commands.groups.many import PORTION, portions
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
 from server.delivery.group_ref import GroupRef, add_group, find_group, group_of_key
 from server.delivery.happenings import LEFT, MOVED
@@ -211,13 +212,9 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     if ref is None:
         return 0
     wanted = [ids.parse(text) for text in args[3:]]
-    if len(wanted) > _DELETED_AT_ONCE and server.policies.deletes_acknowledged(ref):
+    if len(wanted) > PORTION and server.policies.deletes_acknowledged(ref):
         return reply_of(_acknowledge_in_steps(server, ref, wanted), session.resp3, long=True)
     return _acknowledge(server, ref, wanted)
-
-
-_DELETED_AT_ONCE: Final = 100
-"""How many entries XACK deletes before others may be answered."""
 
 
 def _acknowledge_in_steps(
@@ -226,11 +223,8 @@ def _acknowledge_in_steps(
     """XACK where those go that every group has acknowledged (``delete acked``). Ends early where
     that may not go on after a step."""
     acknowledged = 0
-    for at in range(0, len(wanted), _DELETED_AT_ONCE):
-        now = ref.as_it_is_now()
-        if now is None or (at and not server.due_work.may_act()):
-            break
-        acknowledged += _acknowledge(server, now, wanted[at : at + _DELETED_AT_ONCE])
+    for now, some in portions(server, ref, wanted):
+        acknowledged += _acknowledge(server, now, some)
         yield
     return acknowledged
 

@@ -1,8 +1,8 @@
-"""XPENDING, XCLAIM, XAUTOCLAIM and XNACK: pending entries, and how they change hands."""
+"""XPENDING, XCLAIM and XAUTOCLAIM: pending entries, and how they change hands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -12,29 +12,21 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.commands.declare import command
 from server.commands.groups import errors as group_errors
+from server.commands.groups.many import MANY, portions
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
-from server.delivery import errors as policy_errors
-from server.delivery.dead_letters import FATAL, move_to_dead_letters
-from server.delivery.group_ref import GroupRef, RuledGroup, existing_group
+from server.delivery.group_ref import GroupRef, existing_group
 from server.delivery.reading import Refusals
-from server.road.outcomes import Steps, Work, reply_of
+from server.road.outcomes import Steps, Work
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
-from server.runtime.arguments import integer, parse_integer
+from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
 from storage.engine.ids import HALF
-from storage.engine.pending import MOST, Columns, Consumer, PendingEntry
+from storage.engine.pending import MOST, Columns, Consumer
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
-
-_MANY: Final = 1000
-"""More entries than these are claimed, or become dead letters, in steps where policies say which
-may."""
-
-_PORTION: Final = 100
-"""How many a step has to do with."""
 
 # --- XPENDING --------------------------------------------------------------------------------
 
@@ -323,7 +315,7 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
         ref.group.last_id = options.last_id
         ref.emit_position()
     consumer = ref.consumer(args[3], session.link)
-    if len(options.ids) > _MANY and server.policies.ruled(ref) is not None:
+    if len(options.ids) > MANY and server.policies.ruled(ref) is not None:
         return Steps(_claim_in_steps(server, session, ref, consumer.name, min_idle, options))
     return joined([_claim(server, ref, consumer, min_idle, options, options.ids)])
 
@@ -364,11 +356,7 @@ def _claim_in_steps(
     """XCLAIM of many entries in a group with policies, where each of them may become a dead letter.
     Ends early where that may not go on after a step."""
     number, found = 0, []
-    for at in range(0, len(options.ids), _PORTION):
-        now = ref.as_it_is_now()
-        if now is None or (at and not server.due_work.may_act()):
-            break
-        wanted = options.ids[at : at + _PORTION]
+    for now, wanted in portions(server, ref, options.ids):
         consumer = now.consumer(name, session.link)
         part = _claim(server, now, consumer, min_idle, options, wanted)
         number += part[1]
@@ -428,172 +416,3 @@ def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded |
     _tell(ref, claim, claims, refusals)
     head = b"*3\r\n" + bulk(ids.text(following))
     return joined([_claimed(ref.stream, claims, justid), _texts(claims.dropped)], head)
-
-
-# --- XNACK -----------------------------------------------------------------------------------
-
-_MODES: Final = frozenset({b"SILENT", b"FAIL", b"FATAL"})
-
-
-TakeMore = Callable[["NackOptions", Arguments, int], bool]
-
-
-class NackOptions:
-    """The arguments of XNACK from its mode on. ``delay`` (milliseconds) and ``reason`` are those of
-    a ``command`` that has more: ``take_more`` reads a word of its own with what follows it, and
-    tells whether it is one. (A class below it in another folder would not live through mypyc.)"""
-
-    __slots__ = ("command", "count", "delay", "force", "ids", "mode", "reason", "take_more")
-
-    def __init__(
-        self, args: Arguments, command: str = "XNACK", take_more: TakeMore | None = None
-    ) -> None:
-        self.command = command
-        self.take_more = take_more
-        self.mode = args[3].upper()
-        self.count: int | None = None
-        self.delay: int | None = None
-        self.reason = b""
-        self.force = False
-        self.ids: list[int] | None = None
-        if self.mode not in _MODES:
-            raise CommandError(group_errors.NACK_MODE)
-        at = 4
-        while at < len(args):
-            at = self._take(args, at)
-
-    def wanted(self) -> list[int]:
-        """The IDs to free; raises :class:`CommandError` if none were given."""
-        if self.ids is None:
-            raise CommandError(group_errors.NACK_NO_IDS)
-        return self.ids
-
-    def _take(self, args: Arguments, at: int) -> int:
-        word = args[at].upper()
-        more = len(args) - 1 - at
-        if word == b"FORCE":
-            self.force = True
-            return at + 1
-        if word == b"RETRYCOUNT" and more:
-            self.count = integer(args[at + 1])
-            if self.count < 0:
-                raise CommandError(group_errors.NACK_RETRYCOUNT_NEGATIVE)
-            return at + 2
-        if word == b"IDS" and more and self.ids is None:
-            return self._take_ids(args, at + 1)
-        if more and self.take_more is not None and self.take_more(self, args, at):
-            return at + 2
-        raise CommandError(group_errors.unrecognized_option(self.command, args[at]))
-
-    def _take_ids(self, args: Arguments, at: int) -> int:
-        count = parse_integer(args[at])
-        if count is None or count <= 0:
-            raise CommandError(group_errors.NACK_NUMIDS_NOT_POSITIVE)
-        texts = args[at + 1 : at + 1 + count]
-        if len(texts) < count:
-            raise CommandError(group_errors.NACK_NUMIDS_MISMATCH)
-        self.ids = [ids.parse(text) for text in texts]
-        return at + 1 + count
-
-    def count_after(self, before: PendingEntry | None) -> int:
-        """The delivery count that a freed entry has."""
-        if self.count is not None:
-            return self.count
-        if self.mode == b"FATAL":
-            return MOST
-        count = 0 if before is None else before.deliveries
-        return max(0, count - 1) if self.mode == b"SILENT" else count
-
-
-@command(
-    "XNACK",
-    flags="write fast",
-    since="8.8.0",
-    summary="Gives pending entries back: they stay pending, without an owner.",
-    complexity="O(log N) for each ID, with N pending entries.",
-    syntax="key group <SILENT | FAIL | FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
-    keys=[KeySpec("RW update")],
-)
-def xnack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
-    options = NackOptions(args)
-    options.wanted()
-    ref = existing_group(session.db, args[1], args[2])
-    return give_back(server, session, ref, options)
-
-
-def give_back(
-    server: Services, session: Session, ref: GroupRef, options: NackOptions
-) -> Reply | Steps:
-    """Give pending entries back to a group; replies how many were freed, or have gone to the dead
-    letters."""
-    wanted = options.wanted()
-    ruled = server.policies.ruled(ref)
-    if ruled is not None and options.mode == b"FATAL" and ruled.agenda.rules.dead_letter:
-        work = _give_up(server, ruled, list(dict.fromkeys(wanted)), options)
-        return reply_of(work, session.resp3, long=len(wanted) > _MANY)
-    pending, log = ref.group.pending, ref.stream.log
-    freed: list[int] = []
-    counts: list[int] = []
-    times: list[int] = []
-    ended: list[PendingEntry] = []
-    for entry_id in wanted:
-        before = pending.get(entry_id)
-        if before is None and not (options.force and log.get(entry_id) is not None):
-            continue
-        count = options.count_after(before)
-        delay = options.delay or 0
-        if ruled is not None:
-            ended.append(before or PendingEntry(entry_id, None, 0, 0))
-            if options.delay is None:
-                delay = ruled.agenda.rules.delay_of_released(count, entry_id)
-        times.append(ref.now + delay if delay else 0)
-        pending.set(entry_id, None, times[-1], count)
-        freed.append(entry_id)
-        counts.append(count)
-    if freed:
-        ref.group.released += len(freed)
-        ref.emit_released(freed, counts, times if any(times) else ())
-        if ruled is not None:
-            ruled.note_ended(ended, options.mode.lower(), options.reason)
-    return len(freed)
-
-
-def _give_up(
-    server: Services, ref: RuledGroup, wanted: list[int], options: NackOptions
-) -> Generator[None, None, Reply]:
-    """XNACK FATAL where there is a stream for dead letters; returns how many have gone there. Ends
-    early where that may not go on after a step."""
-    moved = 0
-    for at in range(0, len(wanted), _PORTION):
-        ruled = _still_ruled(server, ref)
-        if ruled is None or (at and not server.due_work.may_act()):
-            break
-        moved += _bury(ruled, wanted[at : at + _PORTION], options)
-        yield
-    return moved
-
-
-def _still_ruled(server: Services, ref: GroupRef) -> RuledGroup | None:
-    """Returns the group as it is now; ``None`` if there is none any more that has a stream for dead
-    letters."""
-    now = ref.as_it_is_now()
-    ruled = None if now is None else server.policies.ruled(now)
-    return ruled if ruled is not None and ruled.agenda.rules.dead_letter else None
-
-
-def _bury(ruled: RuledGroup, wanted: list[int], options: NackOptions) -> int:
-    """Moves entries to the dead letters; returns how many these are. Raises :class:`CommandError`
-    if one of them cannot be written."""
-    entries: list[PendingEntry] = []
-    for entry_id in wanted:
-        entry = ruled.group.pending.get(entry_id)
-        if entry is None and options.force and ruled.stream.log.get(entry_id) is not None:
-            entry = PendingEntry(entry_id, None, 0, 0)
-        if entry is not None:
-            entries.append(entry)
-    kept = move_to_dead_letters(ruled, entries, FATAL, FATAL, options.reason)
-    if kept:
-        target = ruled.agenda.rules.dead_letter
-        raise CommandError(policy_errors.cannot_take_letters(target, ruled.circle()))
-    return len(entries)

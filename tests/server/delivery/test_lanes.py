@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis.strategies import booleans, integers, lists, sampled_from, tuples
 
-from server.delivery.lanes import Lanes
+from server.delivery.lanes import PIECE, Lanes
 from storage.engine.entries import Field
 
 ACTIONS = ["enter", "enter", "enter", "take off", "land", "leave"]
@@ -71,3 +71,17 @@ def test_an_entry_that_is_entered_again_stays_where_it_is() -> None:
     assert not lanes.enter(2, payload(1), True)
     assert lanes.leave([1]) == [2]
     assert lanes.is_next(2)
+
+
+def test_very_many_entries_leave_their_lanes_in_any_order() -> None:
+    lanes, many = Lanes(Field(b"order")), PIECE + 10
+    for entry_id in range(1, many + 1):
+        assert lanes.enter(entry_id, payload(1 + entry_id % 5), False) == (entry_id <= 5)
+    assert lanes.waiting == many - 5
+    assert lanes.leave(range(1, 21)) == list(range(6, 26))
+    assert lanes.leave(range(many, PIECE - 10, -1)) == [
+        21 + (each - 21) % 5 for each in range(many, PIECE - 10, -1)
+    ]
+    assert all((each in lanes) == (20 < each <= PIECE - 10) for each in range(1, many + 2))
+    assert lanes.leave(range(21, PIECE - 14)) == list(range(26, PIECE - 9))
+    assert lanes.waiting == 0

@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 
 from server.delivery.retention import LOOKED_AT
+from storage.aof.commands import command
 from storage.engine import effects as e
 from storage.engine.groups import MOST_REFUSABLE
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.server.delivery.test_many_entries import recorded, slow, turn
 from tests.support.direct import Argument, DirectClient, parsed
+from tests.support.recording import load
 
 MANY = 1100
 NAMES = [f"{number}-1" for number in range(1, MANY + 1)]
@@ -140,3 +142,49 @@ def test_where_nothing_is_deleted_many_are_acknowledged_at_once() -> None:
     kitchen = delivered("ack-wait", 1000)
     assert kitchen.ask(*ACK) == MANY < LOOKED_AT
     assert kitchen.ask("XLEN", KEY) == MANY
+
+
+# --- XNACK -------------------------------------------------------------------------------------
+
+NACK: tuple[Argument, ...] = ("XNACK", KEY, GROUP, "FAIL", "IDS", MANY, *NAMES)
+
+
+@pytest.mark.parametrize("policies", [(), ("ack-wait", 1000)])
+def test_many_are_given_back_in_steps(policies: tuple[Argument, ...]) -> None:
+    kitchen = delivered(*policies)
+    with recorded(kitchen) as effects:
+        assert finish(kitchen, begun(kitchen, *NACK)) == MANY
+    released = [each for each in effects if isinstance(each, e.Released)]
+    assert [len(each.ids) for each in released] == [1000, MANY - 1000]
+    assert {row[1:] for row in kitchen.pending()} == {("", 1)}
+    assert kitchen.group.released == MANY
+
+
+def test_nothing_is_given_back_where_one_of_many_is_no_id() -> None:
+    kitchen = delivered()
+    client = begun(kitchen, *NACK[:-1], "none")
+    assert str(finish(kitchen, client)).startswith("ERR Invalid stream ID")
+    assert {row[1] for row in kitchen.pending()} == {"ann"}
+
+
+@pytest.mark.parametrize("force", [(), ("FORCE",)])
+def test_an_entry_that_is_named_twice_becomes_one_dead_letter(force: tuple[Argument, ...]) -> None:
+    kitchen = delivered("dead-letter", DEAD)
+    names = [*NAMES, *NAMES]
+    client = begun(kitchen, "XNACK", KEY, GROUP, "FATAL", "IDS", 2 * MANY, *names, *force)
+    assert finish(kitchen, client) == kitchen.ask("XLEN", DEAD) == MANY
+
+
+def test_many_of_a_file_are_given_back_to_the_last() -> None:
+    kitchen = delivered()
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in NACK]
+    load(kitchen.direct, command(*words))
+    assert {row[1] for row in kitchen.pending()} == {""}
+
+
+def test_many_are_given_back_at_once_in_a_transaction() -> None:
+    kitchen = delivered()
+    kitchen.ask("MULTI")
+    kitchen.ask(*NACK)
+    assert kitchen.ask("EXEC") == [MANY]
+    assert {row[1] for row in kitchen.pending()} == {""}

@@ -35,6 +35,15 @@ def test_of_entries_with_the_same_value_one_is_delivered_at_a_time() -> None:
     assert kitchen.read("ann") == [4]
 
 
+def test_an_entry_that_was_deleted_holds_up_its_order_until_a_restart() -> None:
+    kitchen = ordered()
+    assert kitchen.read("ann") == [1, 3, 5]
+    kitchen.ask("XDEL", KEY, "1-1")
+    assert kitchen.read("bob") == []
+    kitchen.direct.server.services.persistence.reload()
+    assert kitchen.read("bob") == [2]
+
+
 def test_an_acknowledgement_wakes_who_waits_for_the_next() -> None:
     kitchen = ordered()
     kitchen.read()
