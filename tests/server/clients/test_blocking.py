@@ -33,11 +33,10 @@ def say(client: DirectClient, requests: str) -> None:
         assert not reply.startswith(b"-"), reply
 
 
-def read(direct: Direct, *keys: str, block: int = 0, start: str = "$") -> DirectClient:
+def read(direct: Direct, *keys: str, block: int = 0) -> DirectClient:
     """A client that waits in XREAD."""
     client = direct.client()
-    starts = [start] * len(keys)
-    assert client.send("XREAD", "BLOCK", block, "STREAMS", *keys, *starts) is None
+    assert client.send("XREAD", "BLOCK", block, "STREAMS", *keys, *"$" * len(keys)) is None
     return client
 
 
@@ -69,43 +68,6 @@ def test_an_added_entry_wakes_every_reader(direct: Direct, writer: DirectClient)
     assert nothing_is_left(direct.server.services.blocking)
 
 
-def test_one_reader_of_a_group_gets_an_entry_the_next_one_the_next(
-    direct: Direct, writer: DirectClient
-) -> None:
-    first, second = read_group(direct), read_group(direct, consumer="d")
-    say(writer, "XADD k 1-1 a b")
-    assert first.reply_when_woken == entries("1-1")
-    assert second.parked
-    say(writer, "XADD k 2-1 a b")
-    assert second.reply_when_woken == entries("2-1")
-
-
-def test_what_one_reader_leaves_goes_to_the_next_in_line(
-    direct: Direct, writer: DirectClient
-) -> None:
-    first = read_group(direct, "COUNT", 1, "BLOCK", 0)
-    second = read_group(direct, consumer="d")
-    third = read_group(direct, consumer="e")
-    say(writer, "MULTI;XADD k 1-1 a b;XADD k 2-1 a b;XADD k 3-1 a b;EXEC")
-    assert first.reply_when_woken == entries("1-1")
-    assert second.reply_when_woken == entries("2-1", "3-1")
-    assert third.parked
-
-
-def test_readers_of_both_kinds_and_of_other_groups_are_all_served(
-    direct: Direct, writer: DirectClient
-) -> None:
-    say(writer, "XGROUP CREATE k h $")
-    plain, grouped = read(direct, "k"), read_group(direct)
-    other = direct.client()
-    assert other.send("XREADGROUP", "GROUP", "h", "c", "BLOCK", 0, "STREAMS", "k", ">") is None
-    idle = read_group(direct, consumer="d")
-    say(writer, "XADD k 1-1 a b")
-    for client in (plain, grouped, other):
-        assert client.reply_when_woken == entries("1-1")
-    assert idle.parked
-
-
 def test_several_keys_made_ready_at_once_are_all_in_the_reply(
     direct: Direct, writer: DirectClient
 ) -> None:
@@ -122,66 +84,6 @@ def test_the_same_key_twice_is_waited_for_once(direct: Direct, writer: DirectCli
     assert len(direct.server.services.blocking.waiting) == 1
     say(writer, "XADD k 1-1 a b")
     assert reader.reply_when_woken == b"*2\r\n" + entries("1-1")[4:] * 2
-
-
-def test_a_reader_waits_in_its_own_database(direct: Direct, writer: DirectClient) -> None:
-    reader = read(direct, "k")
-    say(writer, "SELECT 1;XADD k 9-1 a b")
-    assert reader.parked
-    say(writer, "SELECT 0;XADD k 1-1 a b")
-    assert reader.reply_when_woken == entries("1-1")
-
-
-def test_the_reply_is_in_the_protocol_of_the_reader(direct: Direct, writer: DirectClient) -> None:
-    reader = direct.client(resp3=True)
-    assert reader.send("XREAD", "BLOCK", 0, "STREAMS", "k", "$") is None
-    say(writer, "XADD k 1-1 a b")
-    assert reader.reply_when_woken == b"%1\r\n" + entries("1-1")[8:]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "RENAME ready new",
-        "COPY ready new",
-        "SELECT 1;XADD new 5-1 a b;MOVE new 0",
-        "SELECT 1;XADD new 5-1 a b;SWAPDB 0 1",
-    ],
-)
-def test_a_stream_that_appears_wakes_readers_however_it_came(
-    direct: Direct, writer: DirectClient, change: str
-) -> None:
-    say(writer, "XADD ready 5-1 a b")
-    reader = read(direct, "new", start="0")
-    say(writer, change)
-    assert reader.reply_when_woken == entries("5-1", key="new")
-
-
-@pytest.mark.parametrize(
-    "requests",
-    [
-        "XADD k 1-1 a b;XDEL k 1-1",
-        "XADD k MAXLEN 0 1-1 a b",
-        "DEL k;XADD k 1-1 a b;DEL k",
-    ],
-)
-def test_a_reader_that_finds_nothing_goes_on_waiting(
-    direct: Direct, writer: DirectClient, requests: str
-) -> None:
-    reader = read(direct, "k")
-    say(writer, f"MULTI;{requests};EXEC")
-    assert reader.parked
-
-
-def test_a_reader_in_no_group_ignores_what_becomes_of_its_key(
-    direct: Direct, writer: DirectClient
-) -> None:
-    say(writer, "XADD k 5-5 a b")
-    reader = read(direct, "k")
-    say(writer, "DEL k;SET k v;FLUSHALL;SET k v;RENAME k l;XADD k 1-1 a b")
-    assert reader.parked
-    say(writer, "XADD k 6-0 a b")
-    assert reader.reply_when_woken == entries("6-0")
 
 
 @pytest.mark.parametrize(
@@ -236,14 +138,6 @@ def test_a_reader_of_a_group_is_told_when_its_key_expires(
     direct.now_ms += 50
     direct.cron()
     assert reader.reply_when_woken == NO_GROUP
-
-
-def test_a_group_that_is_back_at_the_end_of_a_transaction_was_never_gone(
-    direct: Direct, writer: DirectClient
-) -> None:
-    reader = read_group(direct)
-    say(writer, "MULTI;DEL k;XGROUP CREATE k g $ MKSTREAM;EXEC")
-    assert reader.parked
 
 
 def test_a_wait_that_ends_in_an_error_counts_as_one_failed_call(
@@ -380,21 +274,6 @@ def test_a_client_that_goes_while_it_waits_leaves_nothing_behind(
     assert not direct.server.services.blocking._deadlines.is_armed
     say(writer, "XADD k 1-1 a b")
     assert writer.send("XPENDING", "k", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
-
-
-@pytest.mark.parametrize(
-    ("reason", "reply"),
-    [
-        ([], b"*-1\r\n"),
-        (["TIMEOUT"], b"*-1\r\n"),
-        (["ERROR"], b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
-    ],
-)
-def test_client_unblock_ends_a_wait(direct: Direct, reason: list[str], reply: bytes) -> None:
-    reader, other = read(direct, "k"), direct.client()
-    assert other.send("CLIENT", "UNBLOCK", reader.session.id, *reason) == b":1\r\n"
-    assert reader.reply_when_woken == reply
-    assert other.send("CLIENT", "UNBLOCK", reader.session.id, *reason) == b":0\r\n"
 
 
 # --- commands that ask to be run again at a time ---------------------------------------------

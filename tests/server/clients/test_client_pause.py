@@ -46,15 +46,6 @@ def unpause(penstock: PenstockThread) -> None:
     penstock.call(penstock.server.services.pauses.unpause)
 
 
-def test_writes_wait_and_reads_do_not(penstock: PenstockThread, lines: list[Line]) -> None:
-    lines[0].tell("CLIENT PAUSE 86400000 WRITE", b"+OK\r\n")
-    lines[1].send("SET k v", "GET k")
-    lines[2].tell("GET k", b"$-1\r\n")
-    assert penstock.call(held, penstock) == 1
-    lines[0].tell("CLIENT UNPAUSE", b"+OK\r\n")
-    lines[1].receive(b"+OK\r\n$1\r\nv\r\n")
-
-
 def test_publishing_counts_as_writing(penstock: PenstockThread, lines: list[Line]) -> None:
     pause(penstock, "WRITE")
     lines[1].send("PUBLISH c m")
@@ -104,11 +95,6 @@ def test_a_client_that_leaves_is_not_held(penstock: PenstockThread, lines: list[
     assert penstock.call(held, penstock) == 0
     unpause(penstock)
     lines[0].tell("GET k", b"$-1\r\n")
-
-
-def test_a_pause_ends_by_itself(lines: list[Line]) -> None:
-    lines[0].send("CLIENT PAUSE 1", "PING")
-    lines[0].receive(b"+OK\r\n+PONG\r\n")
 
 
 def test_a_second_pause_extends_the_first_and_never_shortens_it(direct: Direct) -> None:

@@ -7,8 +7,6 @@ import pytest
 from server.road.session import Session
 from tests.server.conftest import Exchange
 from tests.support.direct import Direct, DirectClient
-from tests.support.servers import PenstockThread
-from tests.support.wire import Client
 
 SYNTAX = b"-ERR syntax error\r\n"
 BAD_NAME = b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n"
@@ -31,17 +29,6 @@ def listed(reply: bytes | None) -> list[int]:
 
 
 class TestTheClientItself:
-    def test_numbers_grow(self, direct: Direct) -> None:
-        assert direct.client().send("CLIENT", "ID") == b":1\r\n"
-        assert direct.client().send("client", "id") == b":2\r\n"
-
-    def test_a_name_can_be_given_and_taken_away(self, client: DirectClient) -> None:
-        assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
-        assert client.send("CLIENT", "SETNAME", "~!") == b"+OK\r\n"
-        assert client.send("CLIENT", "GETNAME") == b"$2\r\n~!\r\n"
-        assert client.send("CLIENT", "SETNAME", "") == b"+OK\r\n"
-        assert client.send("CLIENT", "GETNAME") == b"$-1\r\n"
-
     @pytest.mark.parametrize("name", [b"a b", b"a\n", b"\xff", b"\x7f", b"a\0"])
     def test_a_name_is_printable(self, client: DirectClient, name: bytes) -> None:
         assert client.send("CLIENT", "SETNAME", name) == BAD_NAME
@@ -87,11 +74,6 @@ class TestReply:
         assert client.send("CLIENT", "REPLY", "ON") == b"+OK\r\n"
         assert client.send("PING") == b"+PONG\r\n"
 
-    def test_skip_silences_the_next_command(self, client: DirectClient) -> None:
-        assert client.send("CLIENT", "REPLY", "skip") == b""
-        assert client.send("ECHO", "a") == b""
-        assert client.send("ECHO", "b") == b"$1\r\nb\r\n"
-
     def test_skip_twice_silences_one_command(self, client: DirectClient) -> None:
         assert client.send("CLIENT", "REPLY", "SKIP") == b""
         assert client.send("CLIENT", "REPLY", "SKIP") == b""
@@ -108,9 +90,6 @@ class TestReply:
         assert client.send("CLIENT", "REPLY", "OFF") == b""
         assert client.send("PING") == b""
         assert client.send("PING") == b""
-
-    def test_bad_words_are_a_syntax_error(self, client: DirectClient) -> None:
-        assert client.send("CLIENT", "REPLY", "FOO") == SYNTAX
 
     def test_subscriptions_are_confirmed_all_the_same(self, client: DirectClient) -> None:
         client.send("CLIENT", "REPLY", "OFF")
@@ -402,28 +381,8 @@ class TestKill:
         assert reply == b"-%b\r\n" % text
         assert not other.closed
 
-    def test_the_reply_comes_before_the_own_end(self, exchange: Exchange) -> None:
-        received = exchange(b"PING\r\nCLIENT KILL SKIPME no\r\nPING\r\n")
-        assert received == b"+PONG\r\n:1\r\n"
-
-    def test_another_connection_is_really_closed(
-        self, penstock: PenstockThread, exchange: Exchange
-    ) -> None:
-        with Client(penstock.address) as other:
-            assert other.ask("CLIENT", "ID") == 1
-            received = exchange(b"CLIENT KILL ID 1\r\nCLIENT LIST ID 1\r\nQUIT\r\n")
-            assert received == b":1\r\n$0\r\n\r\n+OK\r\n"
-            assert other.rest() == b""
-
 
 class TestUnblock:
-    def test_it_ends_a_wait_as_if_its_time_were_up(self, direct: Direct) -> None:
-        client, waiter = direct.client(), direct.client()
-        waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
-        assert client.send("CLIENT", "UNBLOCK", 2) == b":1\r\n"
-        assert waiter.reply_when_woken == b"*-1\r\n"
-        assert client.send("CLIENT", "UNBLOCK", 2, "timeout") == b":0\r\n"
-
     def test_it_ends_a_wait_with_an_error(self, direct: Direct) -> None:
         client, waiter = direct.client(), direct.client(resp3=True)
         waiter.send("XREAD", "BLOCK", 0, "STREAMS", "s", "$")
@@ -437,22 +396,3 @@ class TestUnblock:
         waiter.send("WAIT", 1, 0)
         client.send("CLIENT", "UNBLOCK", 2)
         assert waiter.reply_when_woken == b":0\r\n"
-
-    @pytest.mark.parametrize(
-        ("words", "text"),
-        [
-            (["x"], b"ERR value is not an integer or out of range"),
-            (["1", "FOO"], b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
-            (
-                ["1", "ERROR", "x"],
-                b"ERR unknown subcommand or wrong number of arguments for 'UNBLOCK'."
-                b" Try CLIENT HELP.",
-            ),
-        ],
-    )
-    def test_bad_arguments(self, client: DirectClient, words: list[str], text: bytes) -> None:
-        assert client.send("CLIENT", "UNBLOCK", *words) == b"-%b\r\n" % text
-
-    @pytest.mark.parametrize("number", [1, 99, -1])
-    def test_nobody_waits(self, client: DirectClient, number: int) -> None:
-        assert client.send("CLIENT", "UNBLOCK", number) == b":0\r\n"

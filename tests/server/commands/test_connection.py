@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.conftest import Exchange
-from tests.support.direct import Direct, DirectClient
+from tests.support.direct import DirectClient
 
 HELLO_2 = (
     b"*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n8.10.0\r\n$5\r\nproto\r\n:2\r\n"
@@ -25,27 +24,6 @@ def stranger(client: DirectClient) -> DirectClient:
 
 
 class TestHello:
-    def test_without_a_version_it_keeps_the_protocol(self, client: DirectClient) -> None:
-        assert client.send("HELLO") == HELLO_2
-        assert client.send("HELLO", 3) == HELLO_3
-        assert client.send("HELLO") == HELLO_3
-
-    def test_it_switches_the_protocol_back(self, client: DirectClient) -> None:
-        client.send("HELLO", 3)
-        assert client.send("HELLO", 2) == HELLO_2
-        assert client.send("GET", "nothing") == b"$-1\r\n"
-
-    def test_it_names_the_client_and_logs_it_in(self, client: DirectClient) -> None:
-        reply = client.send("HELLO", 2, "SETNAME", "me", "AUTH", "default", "anything")
-        assert reply == HELLO_2
-        assert client.send("CLIENT", "GETNAME") == b"$2\r\nme\r\n"
-
-    @pytest.mark.parametrize("version", ["1", "4", "99"])
-    def test_other_versions_are_refused_before_anything_else(
-        self, client: DirectClient, version: str
-    ) -> None:
-        assert client.send("HELLO", version, "FOO") == b"-NOPROTO unsupported protocol version\r\n"
-
     @pytest.mark.parametrize("version", ["abc", "3 ", "03", "99999999999999999999", ""])
     def test_the_version_is_an_integer(self, client: DirectClient, version: str) -> None:
         expected = b"-ERR Protocol version is not an integer or out of range\r\n"
@@ -92,31 +70,8 @@ class TestHello:
         assert stranger.send("HELLO", 3, "AUTH", "default", "x") == HELLO_3
         assert stranger.send("PING") == b"+PONG\r\n"
 
-    def test_it_can_be_queued_and_switches_when_it_runs(self, client: DirectClient) -> None:
-        client.send("MULTI")
-        assert client.send("HELLO", 3) == b"+QUEUED\r\n"
-        assert client.send("GET", "nothing") == b"+QUEUED\r\n"
-        assert client.send("EXEC") == b"*2\r\n" + HELLO_3 + b"_\r\n"
-
 
 class TestAuth:
-    def test_the_default_user_takes_any_password(self, client: DirectClient) -> None:
-        assert client.send("AUTH", "default", "x") == b"+OK\r\n"
-
-    def test_another_user_does_not_exist(self, client: DirectClient) -> None:
-        assert client.send("AUTH", "nobody", "x") == WRONG_PASSWORD
-
-    def test_a_password_alone_is_refused_where_none_is_set(self, client: DirectClient) -> None:
-        assert client.send("AUTH", "x") == (
-            b"-ERR AUTH <password> called without any password configured for the default user."
-            b" Are you sure your configuration is correct?\r\n"
-        )
-
-    def test_more_words_are_a_syntax_error(self, client: DirectClient) -> None:
-        assert client.send("AUTH", "a", "b", "c") == b"-ERR syntax error\r\n"
-        expected = b"-ERR wrong number of arguments for 'auth' command\r\n"
-        assert client.send("AUTH") == expected
-
     def test_a_stranger_may_only_log_in_reset_and_leave(self, stranger: DirectClient) -> None:
         assert stranger.send("PING") == NO_AUTHENTICATION
         assert stranger.send("CLIENT", "ID") == NO_AUTHENTICATION
@@ -131,41 +86,12 @@ class TestPingAndEcho:
         assert client.send("ping", b"a\r\n\0") == b"$4\r\na\r\n\0\r\n"
         assert client.send("PING", "") == b"$0\r\n\r\n"
 
-    def test_ping_takes_one_message(self, client: DirectClient) -> None:
-        expected = b"-ERR wrong number of arguments for 'ping' command\r\n"
-        assert client.send("PING", "a", "b") == expected
-
-    def test_a_resp2_subscriber_gets_it_as_a_message(self, client: DirectClient) -> None:
-        client.send("SUBSCRIBE", "c")
-        assert client.send("PING") == b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"
-        assert client.send("PING", "x") == b"*2\r\n$4\r\npong\r\n$1\r\nx\r\n"
-
-    def test_a_resp3_subscriber_gets_it_as_it_is(self) -> None:
-        client = Direct().client(resp3=True)
-        client.send("SUBSCRIBE", "c")
-        assert client.send("PING") == b"+PONG\r\n"
-
     def test_echo_answers_with_the_message(self, client: DirectClient) -> None:
         assert client.send("ECHO", b"\r\n\xff") == b"$3\r\n\r\n\xff\r\n"
         assert client.send("ECHO") == b"-ERR wrong number of arguments for 'echo' command\r\n"
 
 
 class TestSelect:
-    def test_databases_are_separate(self, client: DirectClient) -> None:
-        client.send("SET", "k", "v")
-        assert client.send("SELECT", 15) == b"+OK\r\n"
-        assert client.send("GET", "k") == b"$-1\r\n"
-        assert client.send("SELECT", 0) == b"+OK\r\n"
-        assert client.send("GET", "k") == b"$1\r\nv\r\n"
-
-    @pytest.mark.parametrize("index", ["16", "-1", "2147483647"])
-    def test_there_are_so_many_databases(self, client: DirectClient, index: str) -> None:
-        assert client.send("SELECT", index) == b"-ERR DB index is out of range\r\n"
-
-    @pytest.mark.parametrize("index", ["abc", "", "1.0", "99999999999999999999"])
-    def test_the_index_is_an_integer(self, client: DirectClient, index: str) -> None:
-        assert client.send("SELECT", index) == b"-ERR value is not an integer or out of range\r\n"
-
     @pytest.mark.parametrize("index", ["2147483648", "-2147483649"])
     def test_the_index_has_32_bits(self, client: DirectClient, index: str) -> None:
         assert client.send("SELECT", index) == (
@@ -198,21 +124,3 @@ class TestReset:
         line = client.send("CLIENT", "INFO")
         assert line is not None
         assert b" lib-name=lib " in line
-
-    def test_replies_are_turned_on(self, client: DirectClient) -> None:
-        client.send("CLIENT", "REPLY", "OFF")
-        assert client.send("RESET") == b"+RESET\r\n"
-        assert client.send("PING") == b"+PONG\r\n"
-
-
-class TestQuit:
-    def test_the_connection_ends_after_the_reply(self, client: DirectClient) -> None:
-        assert client.send("QUIT", "now") == b"+OK\r\n"
-        assert client.session.closing
-
-    def test_it_does_not_wait_for_exec(self, client: DirectClient) -> None:
-        client.send("MULTI")
-        assert client.send("QUIT") == b"+OK\r\n"
-
-    def test_later_requests_are_not_answered(self, exchange: Exchange) -> None:
-        assert exchange(b"PING\r\nQUIT\r\nPING\r\n") == b"+PONG\r\n+OK\r\n"

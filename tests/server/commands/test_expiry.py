@@ -71,13 +71,6 @@ def test_a_key_that_is_not_there_gets_no_expiry(direct: Direct, name: str) -> No
     assert direct.server.state.keyspace.misses == 0
 
 
-def test_a_stream_expires_too(direct: Direct, client: DirectClient) -> None:
-    client.send("XADD", "s", "1-1", "f", "v")
-    assert client.send("PEXPIRE", "s", "10") == b":1\r\n"
-    direct.now_ms += 10
-    assert client.send("XLEN", "s") == b":0\r\n"
-
-
 @pytest.mark.parametrize(
     ("present", "options", "value", "reply"),
     [

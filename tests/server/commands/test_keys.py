@@ -75,14 +75,6 @@ def test_touching_is_use_even_without_touch_mode(direct: Direct, client: DirectC
     assert client.send("OBJECT", "IDLETIME", "k") == b":0\r\n"
 
 
-def test_the_type_of_a_key(client: DirectClient) -> None:
-    client.send("SET", "k", "v")
-    client.send("XADD", "s", "1-1", "f", "v")
-    assert client.send("TYPE", "k") == b"+string\r\n"
-    assert client.send("TYPE", "s") == b"+stream\r\n"
-    assert client.send("TYPE", "absent") == b"+none\r\n"
-
-
 # --- RENAME, RENAMENX ------------------------------------------------------------------------
 
 
@@ -128,12 +120,6 @@ def test_renamenx_leaves_a_name_that_is_taken(direct: Direct, client: DirectClie
     assert client.send("RENAMENX", "a", "c") == b":1\r\n"
     assert listener.heard() == ["new c", "rename_from a", "rename_to c"]
     assert client.send("MGET", "a", "b", "c") == b"*3\r\n$-1\r\n$1\r\n2\r\n$1\r\n1\r\n"
-
-
-def test_a_renamed_stream_keeps_its_groups(client: DirectClient) -> None:
-    client.send("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
-    client.send("RENAME", "s", "t")
-    assert client.send("XGROUP", "DESTROY", "t", "g") == b":1\r\n"
 
 
 # --- COPY ------------------------------------------------------------------------------------
@@ -196,14 +182,6 @@ def test_copies_that_are_refused(client: DirectClient, options: list[str], error
     assert client.send("COPY", "absent", "absent", *options) == error
 
 
-def test_a_copied_stream_is_its_own(client: DirectClient) -> None:
-    client.send("XADD", "s", "1-1", "f", "v")
-    client.send("COPY", "s", "t")
-    client.send("XADD", "t", "2-1", "f", "v")
-    assert client.send("XLEN", "s") == b":1\r\n"
-    assert client.send("XLEN", "t") == b":2\r\n"
-
-
 def test_a_copy_of_a_packed_stream_has_the_same_entries_and_its_own_end(
     direct: Direct, client: DirectClient
 ) -> None:
@@ -232,56 +210,3 @@ def test_move_takes_the_key_to_another_database(direct: Direct, client: DirectCl
     assert client.send("EXISTS", "k") == b":0\r\n"
     client.send("SELECT", "1")
     assert client.send("TTL", "k") == b":100\r\n"
-
-
-def test_move_leaves_what_has_the_name_already(client: DirectClient) -> None:
-    client.send("SET", "k", "1")
-    client.send("COPY", "k", "k", "DB", "1")
-    assert client.send("MOVE", "k", "1") == b":0\r\n"
-    assert client.send("MOVE", "absent", "1") == b":0\r\n"
-    assert client.send("EXISTS", "k") == b":1\r\n"
-
-
-@pytest.mark.parametrize(
-    ("index", "error"),
-    [("0", SAME), ("16", OUT_OF_RANGE), ("-1", OUT_OF_RANGE), ("x", NOT_AN_INTEGER)],
-)
-def test_moves_that_are_refused(client: DirectClient, index: str, error: bytes) -> None:
-    assert client.send("MOVE", "absent", index) == error
-
-
-# --- watching --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["DEL k", "RENAME k x", "RENAME other k", "COPY other k REPLACE", "MOVE k 1", "EXPIRE k 9",
-     "PERSIST expiring", "SET k 2", "APPEND k 2", "INCR k", "FLUSHALL", "SWAPDB 0 1", "GETDEL k",
-     "GETEX k EX 9", "UNLINK k", "RENAMENX k x"],
-)  # fmt: skip
-def test_a_transaction_does_not_run_when_a_watched_key_changed(
-    direct: Direct, client: DirectClient, command: str
-) -> None:
-    client.send("MSET", "k", "1", "other", "2")
-    client.send("SET", "expiring", "1", "EX", 100)
-    client.send("WATCH", "k", "expiring")
-    direct.client().send(*command.split())
-    client.send("MULTI")
-    client.send("PING")
-    assert client.send("EXEC") == b"*-1\r\n"
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["DEL absent", "RENAME k k", "COPY k x", "PERSIST k", "SET k 2 NX", "SETNX k 2", "TOUCH k",
-     "MSETNX k 2 n 3", "EXPIRE k 9 XX", "GETEX k", "GET k", "FLUSHALL FOO"],
-)  # fmt: skip
-def test_a_transaction_runs_when_nothing_changed(
-    direct: Direct, client: DirectClient, command: str
-) -> None:
-    client.send("MSET", "k", "1", "other", "2")
-    client.send("WATCH", "k", "absent")
-    direct.client().send(*command.split())
-    client.send("MULTI")
-    client.send("PING")
-    assert client.send("EXEC") == b"*1\r\n+PONG\r\n"

@@ -36,11 +36,6 @@ def test_the_encoding_of_a_string(client: DirectClient, value: str, expected: st
     assert encoding(client) == expected
 
 
-def test_the_encoding_of_a_stream(client: DirectClient) -> None:
-    client.send("XADD", "k", "1-1", "f", "v")
-    assert encoding(client) == "stream"
-
-
 def test_a_string_that_was_added_to_is_raw(client: DirectClient) -> None:
     client.send("SET", "k", "1")
     client.send("APPEND", "k", "2")
@@ -72,11 +67,6 @@ def test_the_sum_of_incrbyfloat_is_no_int(client: DirectClient) -> None:
 def test_small_integers_are_shared(client: DirectClient, value: str, expected: int) -> None:
     client.send("SET", "k", value)
     assert client.send("OBJECT", "REFCOUNT", "k") == b":%d\r\n" % expected
-
-
-def test_streams_are_not_shared(client: DirectClient) -> None:
-    client.send("XADD", "k", "1-1", "f", "v")
-    assert client.send("OBJECT", "REFCOUNT", "k") == b":1\r\n"
 
 
 def test_idle_time_is_whole_seconds_since_the_last_use(
@@ -131,15 +121,6 @@ def test_xadds_that_are_added_together_are_a_use(penstock: PenstockThread) -> No
                 pipeline.xadd("k", {"f": "v"})
             pipeline.execute()
         assert client.object("idletime", "k") == 0
-
-
-def test_the_frequency_of_use_is_not_counted(client: DirectClient) -> None:
-    client.send("SET", "k", "v")
-    assert client.send("OBJECT", "FREQ", "k") == (
-        b"-ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note"
-        b" that when switching between policies at runtime LRU and LFU data will take some time to"
-        b" adjust.\r\n"
-    )
 
 
 @pytest.mark.parametrize("subcommand", ["ENCODING", "FREQ", "IDLETIME", "REFCOUNT"])

@@ -63,12 +63,6 @@ def test_the_random_key_is_one_that_has_not_expired(direct: Direct, client: Dire
 # --- SCAN ------------------------------------------------------------------------------------
 
 
-def test_a_small_database_is_one_page(client: DirectClient) -> None:
-    assert client.send("SCAN", "0") == NOTHING
-    client.send("SET", "k", "v")
-    assert client.send("SCAN", "0") == b"*2\r\n$1\r\n0\r\n*1\r\n$1\r\nk\r\n"
-
-
 def test_a_scan_meets_every_key_page_by_page(client: DirectClient) -> None:
     keys = [f"key:{number}" for number in range(100)]
     for key in keys:

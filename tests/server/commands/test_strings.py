@@ -31,11 +31,6 @@ def test_what_was_set_is_got(direct: Direct, client: DirectClient) -> None:
     assert listener.heard() == ["new k\r\n\x00", "set k\r\n\x00", "new ", "set "]
 
 
-def test_what_was_not_set_is_null(direct: Direct, client: DirectClient) -> None:
-    assert client.send("GET", "absent") == NULL
-    assert direct.client(resp3=True).send("GET", "absent") == b"_\r\n"
-
-
 def test_set_replaces_a_stream_and_get_refuses_it(direct: Direct, client: DirectClient) -> None:
     client.send("XADD", "k", "1-1", "f", "v")
     assert client.send("GET", "k") == WRONG_TYPE
@@ -82,13 +77,6 @@ def test_set_with_a_time_that_is_past_leaves_a_key_that_is_found_expired(
     assert client.send("DBSIZE") == b":1\r\n"
     assert client.send("GET", "k") == NULL
     assert listener.heard() == ["new k", "set k", "expire k", "expired k", "keymiss k"]
-
-
-def test_nx_sets_what_is_not_there(direct: Direct, client: DirectClient) -> None:
-    assert client.send("SET", "k", "1", "NX", "nx") == OK
-    assert client.send("SET", "k", "2", "NX") == NULL
-    assert direct.client(resp3=True).send("SET", "k", "2", "NX") == b"_\r\n"
-    assert client.send("GET", "k") == b"$1\r\n1\r\n"
 
 
 def test_xx_sets_what_is_there(direct: Direct, client: DirectClient) -> None:
@@ -239,14 +227,6 @@ def test_setting_with_a_time_to_live(
     assert client.send("GET", "k") == b"$1\r\nv\r\n"
 
 
-@pytest.mark.parametrize("name", ["SETEX", "PSETEX"])
-@pytest.mark.parametrize("time", ["0", "-1", "9223372036854775807"])
-def test_times_to_live_that_are_refused(client: DirectClient, name: str, time: str) -> None:
-    assert client.send(name, "k", time, "v") == invalid_expire(name.lower())
-    assert client.send(name, "k", "abc", "v") == NOT_AN_INTEGER
-    assert client.send("EXISTS", "k") == b":0\r\n"
-
-
 def test_mset_sets_every_key_in_order(direct: Direct, client: DirectClient) -> None:
     client.send("XADD", "s", "1-1", "f", "v")
     client.send("SET", "b", "v", "EX", "100")
@@ -265,14 +245,6 @@ def test_msetnx_sets_all_keys_or_none(direct: Direct, client: DirectClient) -> N
     assert client.send("MSETNX", "b", "2", "b", "3") == b":1\r\n"
     assert listener.heard() == ["new b", "set b", "set b"]
     assert client.send("GET", "b") == b"$1\r\n3\r\n"
-
-
-@pytest.mark.parametrize("name", ["MSET", "MSETNX"])
-def test_a_key_without_a_value_is_refused(client: DirectClient, name: str) -> None:
-    error = f"-ERR wrong number of arguments for '{name.lower()}' command\r\n".encode()
-    assert client.send(name, "a", "1", "b") == error
-    assert client.send(name, "a") == error
-    assert client.send("DBSIZE") == b":0\r\n"
 
 
 # --- MGET, GETDEL, GETSET, GETEX, STRLEN -----------------------------------------------------
@@ -339,14 +311,6 @@ def test_getex_looks_at_the_expiry_only_if_there_is_a_string(client: DirectClien
     assert client.send("GETEX", "k", "EX", "0") == invalid_expire("getex")
     assert client.send("GETEX", "k", "PX", "9223372036854775807") == invalid_expire("getex")
     assert client.send("TTL", "k") == b":-1\r\n"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["FOO"], ["NX"], ["KEEPTTL"], ["EX"], ["EX", "1", "PERSIST"], ["PERSIST", "PX", "1"]],
-)
-def test_options_of_getex_that_are_no_options(client: DirectClient, options: list[str]) -> None:
-    assert client.send("GETEX", "absent", *options) == SYNTAX
 
 
 def test_strlen_counts_bytes(direct: Direct, client: DirectClient) -> None:

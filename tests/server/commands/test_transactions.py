@@ -20,19 +20,6 @@ def transact(client: DirectClient, *requests: str) -> bytes | None:
     return client.send("EXEC")
 
 
-def test_queued_commands_run_at_exec_and_not_before(client: DirectClient) -> None:
-    client.send("MULTI")
-    assert client.send("SET", "k", "v") == b"+QUEUED\r\n"
-    assert client.session.db.get(b"k") is None
-    assert client.send("GET", "k") == b"+QUEUED\r\n"
-    assert client.send("EXEC") == b"*2\r\n+OK\r\n$1\r\nv\r\n"
-    assert client.send("EXEC") == b"-ERR EXEC without MULTI\r\n"
-
-
-def test_an_empty_transaction_has_an_empty_reply(client: DirectClient) -> None:
-    assert transact(client) == b"*0\r\n"
-
-
 def test_discard_forgets_the_queue_and_what_was_watched(
     direct: Direct, client: DirectClient
 ) -> None:
@@ -45,32 +32,6 @@ def test_discard_forgets_the_queue_and_what_was_watched(
     assert not direct.server.services.watching.watchers
 
 
-def test_an_error_while_running_is_an_element_and_stops_nothing(client: DirectClient) -> None:
-    client.send("SET", "foo", "1")
-    assert transact(client, "INCR foo", "XLEN foo", "INCR foo") == (
-        b"*3\r\n:2\r\n-WRONGTYPE Operation against a key holding the wrong kind of value\r\n:3\r\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("request_", "error"),
-    [
-        ("FOO", b"-ERR unknown command 'FOO', with args beginning with: \r\n"),
-        ("GET", b"-ERR wrong number of arguments for 'get' command\r\n"),
-        ("XGROUP FOO", b"-ERR unknown subcommand 'FOO'. Try XGROUP HELP.\r\n"),
-        ("SHUTDOWN NOSAVE", b"-ERR Command not allowed inside a transaction\r\n"),
-    ],
-)
-def test_a_request_refused_while_queuing_spoils_the_transaction(
-    client: DirectClient, request_: str, error: bytes
-) -> None:
-    client.send("MULTI")
-    client.send("SET", "k", "v")
-    assert client.send(*request_.split()) == error
-    assert client.send("EXEC") == ABORTED
-    assert client.send("EXISTS", "k") == b":0\r\n"
-
-
 def test_a_spoiled_transaction_is_aborted_though_a_watched_key_changed_too(
     client: DirectClient,
 ) -> None:
@@ -79,70 +40,6 @@ def test_a_spoiled_transaction_is_aborted_though_a_watched_key_changed_too(
     client.send("MULTI")
     client.send("FOO")
     assert client.send("EXEC") == ABORTED
-
-
-def test_multi_and_watch_inside_a_transaction_are_errors_that_spoil_nothing(
-    client: DirectClient,
-) -> None:
-    client.send("MULTI")
-    assert client.send("MULTI") == b"-ERR MULTI calls can not be nested\r\n"
-    assert client.send("WATCH", "k") == b"-ERR WATCH inside MULTI is not allowed\r\n"
-    client.send("SET", "k", "v")
-    assert client.send("EXEC") == b"*1\r\n+OK\r\n"
-
-
-def test_exec_with_arguments_says_why_it_was_refused_and_leaves_the_transaction(
-    client: DirectClient,
-) -> None:
-    refused = (
-        b"-EXECABORT Transaction discarded because of:"
-        b" wrong number of arguments for 'exec' command\r\n"
-    )
-    assert client.send("EXEC", "x") == refused
-    client.send("MULTI")
-    assert client.send("EXEC", "x") == refused
-    assert client.send("EXEC") == b"-ERR EXEC without MULTI\r\n"
-
-
-def test_discard_with_arguments_stays_in_the_transaction(client: DirectClient) -> None:
-    client.send("MULTI")
-    assert client.send("DISCARD", "x") == (
-        b"-ERR wrong number of arguments for 'discard' command\r\n"
-    )
-    assert client.send("EXEC") == ABORTED
-
-
-def test_unwatch_is_queued_like_any_command(client: DirectClient) -> None:
-    assert transact(client, "UNWATCH") == b"*1\r\n+OK\r\n"
-
-
-def test_reset_leaves_the_transaction_at_once(client: DirectClient) -> None:
-    client.send("MULTI")
-    assert client.send("RESET") == b"+RESET\r\n"
-    assert client.send("EXEC") == b"-ERR EXEC without MULTI\r\n"
-
-
-def test_quit_is_not_queued(client: DirectClient) -> None:
-    client.send("MULTI")
-    assert client.send("QUIT") == b"+OK\r\n"
-    assert client.session.closing
-
-
-def test_replies_take_the_protocol_that_hello_sets_on_the_way(client: DirectClient) -> None:
-    client.send("MULTI")
-    client.send("GET", "none")
-    client.send("HELLO", "3")
-    client.send("GET", "none")
-    reply = client.send("EXEC")
-    assert reply is not None
-    assert reply.startswith(b"*3\r\n$-1\r\n%")
-    assert reply.endswith(b"_\r\n")
-
-
-def test_select_inside_a_transaction_holds_for_what_follows(client: DirectClient) -> None:
-    assert transact(client, "SELECT 1", "SET k v", "SELECT 0", "GET k") == (
-        b"*4\r\n+OK\r\n+OK\r\n+OK\r\n$-1\r\n"
-    )
 
 
 def test_all_commands_of_a_transaction_run_at_one_time(
@@ -173,23 +70,6 @@ def test_a_reader_in_a_transaction_never_waits(client: DirectClient) -> None:
     )
     assert client.send("XGROUP", "DELCONSUMER", "k", "g", "c") == b":0\r\n"
     assert client.send("XGROUP", "CREATECONSUMER", "k", "g", "c") == b":1\r\n"
-
-
-def test_waiting_readers_are_served_after_the_whole_transaction(direct: Direct) -> None:
-    reader, writer = direct.client(), direct.client()
-    assert reader.send("XREAD", "BLOCK", 0, "STREAMS", "k", "$") is None
-    transact(writer, "XADD k 1-1 a b", "XADD k 2-1 a b", "XDEL k 1-1")
-    assert reader.reply_when_woken == (
-        b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
-    )
-
-
-def test_a_reader_goes_on_waiting_when_the_transaction_leaves_nothing(direct: Direct) -> None:
-    reader, writer = direct.client(), direct.client()
-    writer.send("XGROUP", "CREATE", "k", "g", "$", "MKSTREAM")
-    assert reader.send("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "k", ">") is None
-    transact(writer, "XADD k 1-1 a b", "XDEL k 1-1")
-    assert reader.parked
 
 
 def test_a_handler_that_fails_unexpectedly_does_not_leave_the_client_executing(
