@@ -70,25 +70,6 @@ class TestUnknownCommands:
         assert client.send("cLiEnT", "iD") == b":1\r\n"
 
 
-class TestArity:
-    @pytest.mark.parametrize(
-        ("words", "name"),
-        [
-            (["GET"], b"get"),
-            (["get", "a", "b"], b"get"),
-            (["XADD", "k", "*", "f"], b"xadd"),
-            (["CLIENT"], b"client"),
-            (["CLIENT", "ID", "x"], b"client|id"),
-            (["XGROUP", "CREATE", "k", "g"], b"xgroup|create"),
-        ],
-    )
-    def test_the_command_is_named(
-        self, client: DirectClient, words: list[str], name: bytes
-    ) -> None:
-        expected = b"-ERR wrong number of arguments for '%b' command\r\n" % name
-        assert client.send(*words) == expected
-
-
 class TestTheOrderOfReasons:
     def test_unknown_and_misshapen_come_before_unauthenticated(self, client: DirectClient) -> None:
         log_out(client)
@@ -132,11 +113,6 @@ class TestTheOrderOfReasons:
             b"-EXECABORT Transaction discarded because of: " + (only % b"exec")[5:]
         )
 
-    def test_a_resp3_subscriber_may_do_anything(self) -> None:
-        client = Direct().client(resp3=True)
-        client.send("SUBSCRIBE", "c")
-        assert client.send("CLIENT", "ID") == b":1\r\n"
-
 
 class TestTransactions:
     def test_a_refused_command_spoils_the_transaction(self, client: DirectClient) -> None:
@@ -153,16 +129,6 @@ class TestTransactions:
         client.send("MULTI")
         expected = b"-ERR Command not allowed inside a transaction\r\n"
         assert client.send("SHUTDOWN", "FOO") == expected
-
-    def test_exec_with_arguments_ends_the_transaction(self, client: DirectClient) -> None:
-        aborted = (
-            b"-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec'"
-            b" command\r\n"
-        )
-        assert client.send("EXEC", "x") == aborted
-        client.send("MULTI")
-        assert client.send("EXEC", "x") == aborted
-        assert client.send("EXEC") == b"-ERR EXEC without MULTI\r\n"
 
     def test_what_is_queued_is_counted_with_what_it_takes_in_memory(
         self, client: DirectClient

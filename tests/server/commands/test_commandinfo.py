@@ -8,27 +8,6 @@ from tests.conformance.reference import RealServer
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient
 
-GET_2 = (
-    b"*10\r\n$3\r\nget\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"
-    b"*3\r\n+@read\r\n+@string\r\n+@fast\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n+access"
-    b"\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n$5\r\nindex"
-    b"\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n*6\r\n$7\r\n"
-    b"lastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n"
-)
-XREADGROUP_3 = (
-    b"*10\r\n$10\r\nxreadgroup\r\n:-7\r\n~3\r\n+write\r\n+blocking\r\n+movablekeys\r\n:0\r\n:0\r\n"
-    b":0\r\n~4\r\n+@write\r\n+@stream\r\n+@slow\r\n+@blocking\r\n~0\r\n~1\r\n%3\r\n$5\r\nflags\r\n"
-    b"~2\r\n+RO\r\n+access\r\n$12\r\nbegin_search\r\n%2\r\n$4\r\ntype\r\n$7\r\nkeyword\r\n$4\r\n"
-    b"spec\r\n%2\r\n$7\r\nkeyword\r\n$7\r\nSTREAMS\r\n$9\r\nstartfrom\r\n:4\r\n$9\r\nfind_keys\r\n"
-    b"%2\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n%3\r\n$7\r\nlastkey\r\n:-1\r\n$7\r\nkeystep"
-    b"\r\n:1\r\n$5\r\nlimit\r\n:2\r\n~0\r\n"
-)
-NO_KEYS = b"-ERR The command has no key arguments\r\n"
-NOT_A_COMMAND = b"-ERR Invalid command specified\r\n"
-WRONG_ARITY = b"-ERR Invalid number of arguments specified for command\r\n"
-NOT_EXTRACTABLE = b"-ERR Invalid arguments specified for command\r\n"
-SYNTAX = b"-ERR syntax error\r\n"
-
 
 def bulks(*items: str) -> bytes:
     return b"*%d\r\n" % len(items) + b"".join(
@@ -67,25 +46,6 @@ class TestInfo:
             described = described_by(real)
         assert recorded() == {name: described[name] for name in recorded()}
 
-    def test_the_shape_in_resp2(self, client: DirectClient) -> None:
-        assert client.send("COMMAND", "INFO", "GET") == b"*1\r\n" + GET_2
-
-    def test_the_shape_in_resp3(self) -> None:
-        client = Direct().client(resp3=True)
-        assert client.send("COMMAND", "INFO", "xreadgroup") == b"*1\r\n" + XREADGROUP_3
-
-    def test_what_does_not_exist_is_null(self, client: DirectClient) -> None:
-        names = ["nope", "get", "get|x", "xgroup|nope", "client list", ""]
-        nulls = b"$-1\r\n" * 4
-        assert client.send("COMMAND", "INFO", *names) == (b"*6\r\n$-1\r\n" + GET_2 + nulls)
-
-    def test_subcommands_are_found_by_their_full_name(self, client: DirectClient) -> None:
-        assert client.send("COMMAND", "INFO", "CLIENT|LIST") == (
-            b"*1\r\n*10\r\n$11\r\nclient|list\r\n:-2\r\n*4\r\n+admin\r\n+noscript\r\n+loading\r\n"
-            b"+stale\r\n:0\r\n:0\r\n:0\r\n*4\r\n+@admin\r\n+@slow\r\n+@dangerous\r\n+@connection"
-            b"\r\n*1\r\n$23\r\nnondeterministic_output\r\n*0\r\n*0\r\n"
-        )
-
     def test_the_subcommands_of_a_container_are_an_array(self) -> None:
         client = Direct().client(resp3=True)
         reply = client.send("COMMAND", "INFO", "memory")
@@ -108,37 +68,11 @@ class TestList:
         assert "xgroup|create" in names
         assert client.send("COMMAND", "LIST") == bulks(*names)
 
-    @pytest.mark.parametrize("pattern", ["xinfo*", "XINFO*"])
-    def test_by_pattern_subcommands_included(self, client: DirectClient, pattern: str) -> None:
-        assert client.send("COMMAND", "LIST", "FILTERBY", "PATTERN", pattern) == bulks(
-            "xinfo", "xinfo|stream", "xinfo|groups", "xinfo|consumers", "xinfo|help"
-        )
-
     @pytest.mark.parametrize("category", ["transaction", "TRANSACTION"])
     def test_by_category(self, client: DirectClient, category: str) -> None:
         assert client.send("COMMAND", "LIST", "filterby", "aclcat", category) == bulks(
             "multi", "discard", "watch", "unwatch", "exec"
         )
-
-    @pytest.mark.parametrize(
-        ("kind", "name"), [("ACLCAT", "nope"), ("ACLCAT", "@read"), ("MODULE", "json")]
-    )
-    def test_nothing_passes(self, client: DirectClient, kind: str, name: str) -> None:
-        assert client.send("COMMAND", "LIST", "FILTERBY", kind, name) == b"*0\r\n"
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ["FOO"],
-            ["FILTERBY"],
-            ["FILTERBY", "PATTERN"],
-            ["FILTERBY", "FOO", "x"],
-            ["FILTERBY", "PATTERN", "x", "y"],
-            ["FOO", "PATTERN", "x"],
-        ],
-    )
-    def test_bad_filters(self, client: DirectClient, words: list[str]) -> None:
-        assert client.send("COMMAND", "LIST", *words) == SYNTAX
 
 
 class TestGetKeys:
@@ -168,25 +102,6 @@ class TestGetKeys:
         assert client.send("COMMAND", "GETKEYS", *request_.split()) == bulks(*keys.split())
 
     @pytest.mark.parametrize(
-        ("request_", "reply"),
-        [
-            ("nope", NOT_A_COMMAND),
-            ("xgroup foo", NOT_A_COMMAND),
-            ("xgroup", NO_KEYS),
-            ("xgroup help", NO_KEYS),
-            ("ping a b c", NO_KEYS),
-            ("exec", NO_KEYS),
-            ("get", WRONG_ARITY),
-            ("get a b", WRONG_ARITY),
-            ("xread streams", WRONG_ARITY),
-            ("xread count 1 foo", NOT_EXTRACTABLE),
-        ],
-    )
-    def test_there_are_none(self, client: DirectClient, request_: str, reply: bytes) -> None:
-        for subcommand in ("GETKEYS", "GETKEYSANDFLAGS"):
-            assert client.send("COMMAND", subcommand, *request_.split()) == reply
-
-    @pytest.mark.parametrize(
         ("request_", "flags"),
         [
             ("get k", "RO access"),
@@ -212,26 +127,9 @@ class TestGetKeys:
             b"*1\r\n*2\r\n$1\r\nk\r\n*%d\r\n" % len(words) + listed
         )
 
-    def test_each_key_has_its_own_flags(self) -> None:
-        client = Direct().client(resp3=True)
-        assert client.send("COMMAND", "GETKEYSANDFLAGS", "copy", "a", "b") == (
-            b"*2\r\n*2\r\n$1\r\na\r\n~2\r\n+RO\r\n+access\r\n"
-            b"*2\r\n$1\r\nb\r\n~2\r\n+OW\r\n+update\r\n"
-        )
-
     def test_channels_are_no_keys(self) -> None:
         assert not KeySpec("not_key").names_keys
         assert KeySpec("RO access").names_keys
-
-
-class TestTheRest:
-    def test_unknown_subcommands(self, client: DirectClient) -> None:
-        assert client.send("COMMAND", "FOO") == (
-            b"-ERR unknown subcommand 'FOO'. Try COMMAND HELP.\r\n"
-        )
-        assert client.send("COMMAND", "COUNT", "x") == (
-            b"-ERR wrong number of arguments for 'command|count' command\r\n"
-        )
 
 
 class TestTheTable:

@@ -14,25 +14,6 @@ def failed(name: str, reason: str) -> bytes:
     return text.encode()
 
 
-def test_get_answers_with_names_and_values(client: DirectClient) -> None:
-    assert client.send("CONFIG", "GET", "timeout") == b"*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
-
-
-def test_get_answers_with_a_map_in_resp3(direct: Direct) -> None:
-    client = direct.client(resp3=True)
-    assert client.send("CONFIG", "GET", "timeout") == b"%1\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
-    assert client.send("CONFIG", "GET", "nope") == b"%0\r\n"
-
-
-def test_get_takes_glob_patterns_in_any_case(client: DirectClient) -> None:
-    reply = client.send("CONFIG", "GET", "STREAM-NODE-*")
-    assert reply == (
-        b"*4\r\n$21\r\nstream-node-max-bytes\r\n$4\r\n4096\r\n"
-        b"$23\r\nstream-node-max-entries\r\n$3\r\n100\r\n"
-    )
-    assert client.send("CONFIG", "GET", "h[yz]") == b"*2\r\n$2\r\nhz\r\n$2\r\n10\r\n"
-
-
 def test_get_answers_each_setting_once_whatever_patterns_fit(client: DirectClient) -> None:
     once = b"*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n"
     assert client.send("CONFIG", "GET", "tim*", "timeout", "t?meout") == once
@@ -41,11 +22,6 @@ def test_get_answers_each_setting_once_whatever_patterns_fit(client: DirectClien
 def test_get_shows_a_name_as_it_was_sent(client: DirectClient) -> None:
     reply = client.send("CONFIG", "GET", "TimeOut", "timeout")
     assert reply == b"*2\r\n$7\r\nTimeOut\r\n$1\r\n0\r\n"
-
-
-@pytest.mark.parametrize("pattern", ["nope", "", "x*", b"\xff\x00"])
-def test_get_of_nothing_that_exists_is_empty(client: DirectClient, pattern: str) -> None:
-    assert client.send("CONFIG", "GET", pattern) == b"*0\r\n"
 
 
 def test_benchmarks_and_tools_learn_what_is_saved(client: DirectClient) -> None:
@@ -103,14 +79,6 @@ def test_settings_of_streams_reach_the_engine(direct: Direct, client: DirectClie
     assert (limits.idmp_duration, limits.idmp_maxsize) == (8, 9)
 
 
-def test_keyspace_events_are_shown_in_one_order(client: DirectClient) -> None:
-    client.send("CONFIG", "SET", "notify-keyspace-events", "KEA")
-    assert (
-        client.send("CONFIG", "GET", "notify-keyspace-events")
-        == b"*2\r\n$22\r\nnotify-keyspace-events\r\n$3\r\nAKE\r\n"
-    )
-
-
 def test_resetstat_sets_the_counters_to_zero(direct: Direct, client: DirectClient) -> None:
     client.send("CONFIG", "GET", "hz")
     client.send("NO-SUCH-COMMAND")
@@ -122,12 +90,6 @@ def test_resetstat_sets_the_counters_to_zero(direct: Direct, client: DirectClien
     assert (
         direct.server.state.commands_processed() == 2
     )  # RESETSTAT itself is counted when it has run
-
-
-def test_rewrite_needs_a_file(client: DirectClient) -> None:
-    assert (
-        client.send("CONFIG", "REWRITE") == b"-ERR The server is running without a config file\r\n"
-    )
 
 
 def test_rewrite_writes_what_has_changed(tmp_path: Path) -> None:

@@ -7,9 +7,6 @@ import pytest
 from server.runtime import process
 from tests.support.direct import Direct, DirectClient
 
-SYNTAX = b"-ERR syntax error\r\n"
-NOT_AN_INTEGER = b"-ERR value is not an integer or out of range\r\n"
-
 
 def test_more_data_takes_more_memory(client: DirectClient) -> None:
     def usage(key: str) -> int:
@@ -24,26 +21,6 @@ def test_more_data_takes_more_memory(client: DirectClient) -> None:
     before = usage("stream")
     client.send("XADD", "stream", "*", "field", "v" * 1000)
     assert usage("stream") - before > 1000
-
-
-def test_a_missing_key_takes_none(client: DirectClient) -> None:
-    assert client.send("MEMORY", "USAGE", "k") == b"$-1\r\n"
-    assert client.send("MEMORY", "USAGE", "k", "SAMPLES", 0) == b"$-1\r\n"
-    assert client.send("MEMORY", "USAGE", "k", "SAMPLES", 1, "samples", 2) == b"$-1\r\n"
-
-
-@pytest.mark.parametrize(
-    ("words", "reply"),
-    [
-        (["FOO"], SYNTAX),
-        (["FOO", "1"], SYNTAX),
-        (["SAMPLES"], SYNTAX),
-        (["SAMPLES", "-1"], SYNTAX),
-        (["SAMPLES", "x"], NOT_AN_INTEGER),
-    ],
-)
-def test_bad_options(client: DirectClient, words: list[str], reply: bytes) -> None:
-    assert client.send("MEMORY", "USAGE", "k", *words) == reply
 
 
 def test_stats_names_what_the_memory_is_for(client: DirectClient) -> None:

@@ -67,13 +67,6 @@ def test_a_long_pipeline_with_replies_of_many_megabytes_is_answered_in_its_order
     client.receive(b"+OK\r\n" + (b"$300000\r\n" + b"x" * 300_000 + b"\r\n") * 40 + PONG)
 
 
-def test_a_request_may_come_byte_by_byte(client: Client) -> None:
-    client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    for byte in packed("ECHO hello"):
-        client.write(bytes([byte]))
-    client.receive(b"$5\r\nhello\r\n")
-
-
 def test_a_value_of_many_megabytes_comes_back_whole(client: Client) -> None:
     value = bytes(range(256)) * (64 * 1024)
     client.write(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n" % len(value))
@@ -192,23 +185,12 @@ def test_client_reply_off_silences_replies_but_not_messages(client: Client) -> N
     )
 
 
-def test_client_reply_skip_silences_one_reply(client: Client) -> None:
-    client.send("CLIENT REPLY SKIP", "ECHO a", "ECHO b", "CLIENT REPLY SKIP", "FOO", "ECHO c")
-    client.receive(b"$1\r\nb\r\n$1\r\nc\r\n")
-
-
 def test_the_reply_of_a_wait_is_silenced_too(client: Client) -> None:
     client.send("CLIENT REPLY SKIP", "XREAD BLOCK 20 STREAMS k $", "ECHO a")
     client.receive(b"$1\r\na\r\n")
 
 
 # --- the end ---------------------------------------------------------------------------------
-
-
-def test_quit_is_answered_and_nothing_behind_it(client: Client) -> None:
-    client.send("PING", "QUIT", "PING")
-    client.receive(PONG + b"+OK\r\n")
-    assert client.closed()
 
 
 def test_a_protocol_error_closes_after_the_replies_before_it(
@@ -252,20 +234,6 @@ def test_too_many_clients_are_turned_away(run: Run, connect: Connect) -> None:
     third.receive(PONG)
     assert server.server.state.stats.rejected_connections == 1
     assert server.server.state.stats.connections == 2
-
-
-def test_a_client_that_is_killed_is_cut_off_while_it_waits(
-    server: PenstockThread, client: Client, other: Client
-) -> None:
-    identity = client.ask("CLIENT", "ID")
-    client.send("XREAD BLOCK 0 STREAMS k $", "PING")
-    while not server.server.services.blocking.waiters:
-        other.send("PING")
-        other.receive(PONG)
-    other.send(f"CLIENT KILL ID {identity}")
-    other.receive(b":1\r\n")
-    assert client.closed()
-    assert not server.server.services.blocking.waiters
 
 
 # --- clients that do not read ----------------------------------------------------------------
