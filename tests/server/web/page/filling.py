@@ -141,7 +141,7 @@ def _letters(client: Any, now: int) -> None:
                 "dead-letter-consumer": "ann",
                 "dead-letter-deliveries": "5",
                 "dead-letter-reason": "cups: not a number: 'three'",
-                "order": str(9_000 + at),
+                "order": f"A{9_000 + at}",  # No ID, which is a value as well, has that in it.
                 "cups": "three",
             },
             id=f"{now - 400_000 + at}-0",

@@ -578,13 +578,13 @@ def test_a_letter_tells_where_it_comes_from(asking: Asking) -> None:
     assert len(rows) == 7
     assert rows[0][2].endswith("orders / kitchen")
     assert rows[0][3] == "cups: not a number: 'three' 5 deliveries, last ann"
-    assert rows[0][4] == "order 9006 cups three"
+    assert rows[0][4] == "order A9006 cups three"
 
 
 def test_letters_are_filtered_by_text_and_reason(asking: Asking, filled: Filled) -> None:
     address = "/letters?db=0&key=orders:dead"
-    assert len(asking.get(address + "&text=9003").table("Died")) == 1
-    assert "7 letters were looked at" in asking.get(address + "&text=9003").text
+    assert len(asking.get(address + "&text=A9003").table("Died")) == 1
+    assert "7 letters were looked at" in asking.get(address + "&text=A9003").text
     assert len(asking.get(address + "&of=kitchen").table("Died")) == 7
     reason = "&reason=cups:+not+a+number:+%27three%27"
     assert len(asking.get(address + reason).table("Died")) == 7
