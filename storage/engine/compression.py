@@ -3,9 +3,11 @@
 While a block grows, each entry is two objects: an integer and a byte string. Once the block is full
 it is packed: its IDs become one array of small integers, and its entries one byte string, of which
 a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
-the packing. Reading keeps it decompressed beside, within a limit on all such bytes, until the block
-has been idle for some time. A block that nobody reads for as long is compressed again, with zlib,
-which takes longer and makes it smaller.
+the packing. A block that nobody reads for some time is compressed again, with zlib, which takes
+longer and makes it smaller: the entries, or what LZ4 has left of them. Who reads one decompresses
+what is wanted, and gives it up; who reads it again soon keeps it decompressed beside, within a
+limit on all such bytes, until it has been idle for some time. So reads at random places of a long
+stream keep nothing that is not read again.
 """
 
 from __future__ import annotations
@@ -29,13 +31,26 @@ if TYPE_CHECKING:
 
 COLD_AFTER_MS: Final = 10_000
 """A packed block that was not touched for as long is compressed as far as zlib can."""
-LEVEL: Final = 1
-"""zlib's quickest: level 6 takes twice the time for a tenth less memory."""
+SMALL: Final = 16 * 1024
+"""Blocks of so many bytes are compressed by :data:`LEVEL`, larger ones, for which that would take
+several times as long, by zlib's quickest."""
+LEVEL: Final = 6
+WINDOW: Final = -15
+"""zlib's window, without header and checksum, which take a third of the time to read a block."""
+HASH: Final = 5
+"""How much memory zlib uses to find what repeats; with more it takes longer to clear it."""
+NEVER: Final = -COLD_AFTER_MS
+"""When a block was touched that nobody has read."""
 WORTHWHILE: Final = 0.8
 """What does not get smaller than this by compression stays as it is."""
+QUICK, DENSE, TWICE = range(3)
+"""Compressed by LZ4, by zlib, and by both, the one after the other."""
+REGULAR: Final = 0.5
+"""Where zlib makes what LZ4 has left smaller than this, entries are so regular that it is less than
+what zlib alone would leave of them, and back in half of the time."""
 LARGEST: Final = 1024 * 1024
 """A block with more bytes is not compressed: that would take more than 10 ms."""
-THAWED_BYTES: Final = 64 * 1024 * 1024
+THAWED_BYTES: Final = 16 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
 WAITING: Final = 64
 """How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
@@ -59,6 +74,13 @@ _TYPECODES: Final = ((16, "H"), (32, "I"), (64, "Q"))
 
 _squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
 _expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
+
+
+def _deflate(raw: bytes, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+    """Compresses as far as possible within the time that there is."""
+    level = LEVEL if len(raw) <= SMALL else 1
+    compressor = zlib.compressobj(level, zlib.DEFLATED, WINDOW, HASH, strategy)
+    return compressor.compress(raw) + compressor.flush()
 
 
 def _narrow(numbers: Sequence[int]) -> Sequence[int]:
@@ -168,8 +190,8 @@ class Packed:
     __slots__ = (
         "_base",
         "_codes",
-        "_dense",
         "_ends",
+        "_form",
         "_mask",
         "_raw",
         "_shift",
@@ -185,9 +207,9 @@ class Packed:
         self._ends = _narrow(_ends_of(payloads))
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
-        self._dense = False
-        """Whether zlib has made what is kept compressed."""
-        self.touched = 0
+        self._form = QUICK
+        """How what is kept compressed was made."""
+        self.touched = NEVER
         """When an entry was last read, in the packer's milliseconds."""
 
     def __len__(self) -> int:
@@ -235,41 +257,53 @@ class Packed:
 
     def slice(self, low: int, high: int, packer: Packer) -> bytes:
         """The entries at these places, one after the other."""
-        raw = self._read(packer)
+        end = self._ends[high]
+        raw = self._read(end, packer)
         if high - low == len(self._codes):
             return raw
-        return raw[self._ends[low] : self._ends[high]]
+        return raw[self._ends[low] : end]
 
     def glance(self, low: int, high: int) -> bytes:
         """Read a block once: nothing is kept uncompressed beside it."""
-        raw = self._expanded() if self._raw is None else self._raw
-        return raw[self._ends[low] : self._ends[high]]
+        end = self._ends[high]
+        return self._begin(end)[self._ends[low] : end]
 
     def glance_each(self, low: int, high: int) -> list[bytes]:
         """The entries at these places, each for itself, read for once."""
-        raw = self._expanded() if self._raw is None else self._raw
-        return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
+        return self._cut(self._begin(self._ends[high]), low, high)
 
     def payloads(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """The entries at these places, each for itself."""
-        raw = self._read(packer)
+        return self._cut(self._read(self._ends[high], packer), low, high)
+
+    def _cut(self, raw: bytes, low: int, high: int) -> list[bytes]:
         return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
 
-    def _read(self, packer: Packer) -> bytes:
-        self.touched = packer.now_ms
-        raw = self._raw
-        if raw is None:
-            raw = self._raw = self._expanded()
+    def _read(self, end: int, packer: Packer) -> bytes:
+        """Return the entries up to this byte at least; those of a block that was read before, not
+        long ago, are kept uncompressed from now on."""
+        now = packer.now_ms
+        is_again = now - self.touched < COLD_AFTER_MS
+        self.touched = now
+        if is_again and self._raw is None:
+            self._raw = self._begin(self.size)
             packer.thawed(self)
-        return raw
+        return self._begin(end)
 
-    def _expanded(self) -> bytes:
+    def _begin(self, end: int) -> bytes:
+        """Return the entries up to this byte at least."""
+        if self._raw is not None:
+            return self._raw
         assert self._squeezed is not None
-        return zlib.decompress(self._squeezed) if self._dense else _expand(self._squeezed)
+        if self._form == QUICK:
+            return _expand(self._squeezed)
+        if self._form == TWICE:
+            return _expand(zlib.decompress(self._squeezed, WINDOW))
+        return zlib.decompressobj(WINDOW).decompress(self._squeezed, end)
 
     def unpack(self) -> tuple[list[int], list[bytes]]:
         """The IDs and the entries, which are given up here."""
-        raw = self._expanded() if self._raw is None else self._raw
+        raw = self._begin(self.size)
         self.discard()
         payloads = [raw[start:end] for start, end in pairwise(self._ends)]
         return self.ids(0, len(payloads)), payloads
@@ -278,18 +312,25 @@ class Packed:
         """Compresses the entries quickly if that makes them smaller, and keeps nothing beside."""
         raw = self._raw
         if raw is not None and len(raw) <= LARGEST:
-            self._keep(raw, _squeeze(raw), dense=False)
+            self._keep(raw, _squeeze(raw), QUICK)
 
     def condense(self) -> None:
         """Compresses the entries as far as possible, and keeps nothing beside."""
-        if self.held > 0 and self.size <= LARGEST and not self._dense:
-            raw = self._expanded() if self._raw is None else self._raw
-            self._keep(raw, zlib.compress(raw, LEVEL), dense=True)
+        if self.held == 0 or self.size > LARGEST or self._form != QUICK:
+            return
+        if self._squeezed is not None:
+            # Without tables of its own, which take longer to read than what they tell.
+            twice = _deflate(self._squeezed, zlib.Z_FIXED)
+            if len(twice) < REGULAR * len(self._squeezed):
+                self._squeezed, self._form, self._raw = twice, TWICE, None
+                return
+        raw = self._begin(self.size)
+        self._keep(raw, _deflate(raw), DENSE)
 
-    def _keep(self, raw: bytes, squeezed: bytes, *, dense: bool) -> None:
+    def _keep(self, raw: bytes, squeezed: bytes, form: int) -> None:
         """Keeps the compressed form if it is small enough."""
         if len(squeezed) < WORTHWHILE * len(raw):
-            self._squeezed, self._dense = squeezed, dense
+            self._squeezed, self._form = squeezed, form
             self._raw = None
 
     def forget(self) -> None:
@@ -307,7 +348,7 @@ class Packed:
         twin = Packed([self._base << 64], [b""])
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
         twin._codes, twin._ends = self._codes, self._ends
-        twin._raw, twin._squeezed, twin._dense = self._raw, self._squeezed, self._dense
+        twin._raw, twin._squeezed, twin._form = self._raw, self._squeezed, self._form
         twin.touched = self.touched
         return twin
 
@@ -351,7 +392,6 @@ class Packer:
         packed = self._full.popleft().pack()
         if packed is None:
             return 0
-        packed.touched = self.now_ms
         packed.squeeze()
         self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
         return packed.size
