@@ -47,6 +47,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from storage.engine.effects import make
+from storage.engine.ids import MAX
 from storage.engine.pending_segment import (
     FREED,
     MOST,
@@ -56,12 +57,23 @@ from storage.engine.pending_segment import (
     Consumer,
     PendingEntry,
     Segment,
+    Span,
 )
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
 from storage.engine.released import Released
 from storage.engine.waits import Waits
 
-__all__ = ["FREED", "MOST", "NEVER", "Columns", "Consumer", "PendingEntry", "PendingList"]
+__all__ = [
+    "FREED",
+    "MOST",
+    "NEVER",
+    "Columns",
+    "Consumer",
+    "PendingEntry",
+    "PendingList",
+    "Segment",
+    "Span",
+]
 
 
 class PendingList(Segments):
@@ -126,29 +138,13 @@ class PendingList(Segments):
         # The last ID of a segment may be that of an entry which is not pending any more.
         return not segments or segments[-1].ids.at(-1) < entry_id or self.last < entry_id
 
-    def _from(self, start: int) -> Iterator[Segment]:
-        """The segments that have the IDs from ``start`` on."""
-        for at in range(max(self.holder_of(start), 0), len(self.segments)):
-            yield self.segments[at]
-
     def between(self, start: int, end: int) -> list[int]:
         """The pending IDs from ``start`` to ``end``."""
-        found: list[int] = []
-        for segment in self._from(start):
-            if segment.base > end:
-                break
-            found += segment.ids_at(segment.places_between(start, end, len(segment)))
-        return found
+        return _ids_in(self.spans(start, end, self._length))
 
     def ids_from(self, start: int, count: int) -> list[int]:
         """Up to ``count`` pending IDs from ``start`` on."""
-        found: list[int] = []
-        at = max(self.holder_of(start), 0)
-        while at < len(self.segments) and len(found) < count:
-            segment = self.segments[at]
-            found += segment.ids_at(segment.places_from(start, count - len(found)))
-            at += 1
-        return found
+        return _ids_in(self.spans(start, MAX, count))
 
     def owned_ids(self, owner: Consumer, start: int, count: int) -> list[int]:
         """Return up to ``count`` pending IDs from ``start`` on that a consumer owns."""
@@ -166,59 +162,63 @@ class PendingList(Segments):
 
     def scan(self, start: int) -> Iterator[PendingEntry]:
         """The entries from ``start`` on. The list must not change while it is walked."""
-        for segment in self._from(start):
-            for place in segment.places_from(start, len(segment)):
+        for segment, places in self.spans(start, MAX, self._length):
+            for place in places:
                 yield segment.entry(place)
 
     def columns(self, start: int, end: int, most: int) -> Columns:
         """Up to ``most`` entries from ``start`` to ``end``."""
-        found = Columns()
-        at = max(self.holder_of(start), 0)
-        while at < len(self.segments) and len(found) < most and self.bases[at] <= end:
-            segment = self.segments[at]
-            segment.add_to(found, segment.places_between(start, end, most - len(found)))
-            at += 1
-        return found
+        return Columns(self.spans(start, end, most))
 
-    def columns_until(self, start: int, end: int, latest: int, most: int) -> Columns:
-        """Up to ``most`` entries from ``start`` to ``end`` that were delivered at ``latest`` or
-        before.
+    def spans(self, start: int, end: int, most: int, latest: int = MOST) -> list[Span]:
+        """Where up to ``most`` entries from ``start`` to ``end`` are that were delivered at
+        ``latest`` or before.
 
         Segments in which nothing was delivered so early are passed over.
         """
-        found = Columns()
-        at = self.bounds.next(max(self.holder_of(start), 0), latest)
-        while at < len(self.segments) and len(found) < most and self.bases[at] <= end:
-            if self.refreshed(at) <= latest:
-                segment = self.segments[at]
+        found: list[Span] = []
+        every = latest == MOST
+        at = max(self.holder_of(start), 0)
+        at = at if every else self.bounds.next(at, latest)
+        while at < len(self.segments) and most > 0 and self.bases[at] <= end:
+            segment = self.segments[at]
+            if every:
+                places = segment.places_between(start, end, most)
+            elif self.refreshed(at) <= latest:
                 places = segment.due(segment.places_between(start, end, len(segment)), latest)
-                segment.add_to(found, places[: most - len(found)])
-            at = self.bounds.next(at + 1, latest)
+                places = places[:most]
+            else:
+                places = ()
+            found.append((segment, places))
+            most -= len(places)
+            at = at + 1 if every else self.bounds.next(at + 1, latest)
         return found
 
-    def columns_owned(
+    def spans_owned(
         self, owner: Consumer, start: int, end: int, latest: int, most: int
-    ) -> Columns:
-        """Return what :meth:`columns_until` does, of one consumer's entries."""
-        found = Columns()
+    ) -> list[Span]:
+        """Return what :meth:`spans` does, of one consumer's entries."""
+        found: list[Span] = []
         at = max(bisect_right(owner.bases, start) - 1, 0)
-        while at < len(owner.bases) and len(found) < most and owner.bases[at] <= end:
+        while at < len(owner.bases) and most > 0 and owner.bases[at] <= end:
             segment = self.with_base(owner.bases[at])
-            wanted = len(segment) if latest < MOST else most - len(found)
-            places = segment.owned_places(owner, start, wanted)
+            places = segment.owned_places(owner, start, len(segment) if latest < MOST else most)
             if places and segment.ids.at(places[-1]) > end:
                 places = places[: bisect_left(places, segment.ids.before(end + 1))]
-            segment.add_to(found, segment.due(places, latest)[: most - len(found)])
+            places = segment.due(places, latest)[:most]
+            found.append((segment, places))
+            most -= len(places)
             at += 1
         return found
 
     def columns_unowned(self, start: int, most: int) -> Columns:
         """Return up to ``most`` entries from ``start`` on that have no owner."""
         found = Columns()
-        for segment in self._from(start) if self.unowned else ():
+        at = max(self.holder_of(start), 0)
+        while self.unowned and at < len(self.segments) and len(found) < most:
+            segment = self.segments[at]
             segment.add_to(found, segment.places_with(FREED, start, most - len(found)))
-            if len(found) == most:
-                break
+            at += 1
         return found
 
     # --- delivering -----------------------------------------------------------------------
@@ -551,6 +551,13 @@ class PendingList(Segments):
         """Verifies what a consumer knows of its entries."""
         assert owner.bases == [each.base for each in self.segments if owner in each.slots]
         assert owner.owned == sum(entry.owner is owner for entry in self.scan(0))
+
+
+def _ids_in(spans: list[Span]) -> list[int]:
+    found: list[int] = []
+    for segment, places in spans:
+        found += segment.ids_at(places)
+    return found
 
 
 # --- in the order of their age ---------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import compress
+from itertools import compress, islice
 from sys import byteorder
 from typing import Final, NamedTuple
 
@@ -55,6 +55,13 @@ class IDColumn:
             return self._open[place]
         code = self._codes[place]
         return ((code >> self._shift) + self._base) << 64 | code & self._mask
+
+    def codes(self, low: int, high: int) -> tuple[list[int], int, int]:
+        """The codes at these places, the milliseconds that they begin at, and how many bits a
+        sequence number has in them: 64 where they are the IDs themselves."""
+        if self._open is not None:
+            return self._open[low:high], 0, _BITS
+        return self._codes[low:high].tolist(), self._base, self._shift
 
     def slice(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
@@ -199,26 +206,16 @@ class Columns:
 
     __slots__ = ("counts", "ids", "owners", "times")
 
-    def __init__(self) -> None:
+    def __init__(self, spans: Sequence[Span] = ()) -> None:
         self.ids: list[int] = []
         self.owners: list[Consumer | None] = []
         self.times: list[int] = []
         self.counts: list[int] = []
+        for segment, places in spans:
+            segment.add_to(self, places)
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def end_of_alike(self, low: int, high: int) -> int:
-        """Return where the entries from ``low`` on end, ``high`` at most, that differ in their IDs
-        alone, as those do that were delivered together."""
-        owners, times, counts = self.owners, self.times, self.counts
-        owner, time, count = owners[low], times[low], counts[low]
-        stop = low + 1
-        while (
-            stop < high and times[stop] == time and owners[stop] is owner and counts[stop] == count
-        ):
-            stop += 1
-        return stop
 
 
 class Segment:
@@ -273,7 +270,7 @@ class Segment:
         if self.owners.find(GONE, low, end) < 0:
             return range(low, end)
         pending = self.owners[low:high].translate(_PENDING)
-        return list(compress(range(low, high), pending))[:most]
+        return list(islice(compress(range(low, high), pending), most))
 
     def places_between(self, start: int, end: int, most: int) -> Sequence[int]:
         """The first ``most`` places with an ID from ``start`` to ``end``."""
@@ -560,6 +557,10 @@ class Segment:
         people = {person: slot for slot, person in enumerate(self.people) if person is not None}
         assert self.slots == people
         assert set(self.owners) <= {FREED, GONE, *self.slots.values()}
+
+
+Span = tuple[Segment, Sequence[int]]
+"""Pending entries: ascending places in a segment."""
 
 
 def _native(value: int) -> bytes:

@@ -34,6 +34,9 @@ def _outcome(data: bytes) -> int | type[Exception]:
 
 
 @given(data=TEXTS)
+@example(b"9" * 18)
+@example(b"9" * 19)
+@example(b"-5")
 @example(b"9" * 18 + b"-" + b"9" * 18)
 @example(b"9" * 19 + b"-1")
 @example(b"1-" + b"9" * 19)
@@ -47,9 +50,11 @@ def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes)
     assert outcomes[0] == outcomes[1]
 
 
-@given(entry_id=IDS)
-def test_the_halves_of_an_id_join_to_the_same_id(entry_id: int) -> None:
-    ms, seq = ids.split(entry_id)
+@given(entry_id=IDS, walks=st.booleans())
+def test_the_halves_of_an_id_join_to_the_same_id(entry_id: int, walks: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ids, "IS_COMPILED", walks)
+        ms, seq = ids.split(entry_id)
     assert 0 <= ms <= ids.HALF
     assert 0 <= seq <= ids.HALF
     assert ids.join(ms, seq) == entry_id

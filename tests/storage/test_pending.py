@@ -187,9 +187,9 @@ class Model(RuleBasedStateMachine):
         assert self.list.between(start, end) == between
         assert list(self.list.scan(start)) == beyond
         for most in (3, 1000):
-            until = self.list.columns_until(start, end, latest, most)
+            until = Columns(self.list.spans(start, end, most, latest))
             assert rows(until) == wanted[:most]
-            due = self.list.columns_owned(owner, start, end, latest, most)
+            due = Columns(self.list.spans_owned(owner, start, end, latest, most))
             assert rows(due) == of_owner[:most]
 
     @rule(start=NUMBERS, end=NUMBERS, most=st.integers(0, 12))
@@ -320,7 +320,7 @@ def test_segments_from_which_the_idle_have_gone_are_passed_over_from_then_on(
     found.append_run(range(1024), ann, 3)
     found.count_deliveries(list(range(1024)), 7)
     for _ in range(2):
-        assert found.columns_until(0, 4096, 5, 9).ids == []
+        assert Columns(found.spans(0, 4096, 9, 5)).ids == []
     assert looked_into == [0, 512]
 
 
@@ -330,8 +330,8 @@ def test_a_look_at_the_idle_ends_with_the_range_that_was_asked_for() -> None:
         found.append_run(range(first, first + 1024), ann, time)
     wanted = [1022, 1023, 2048, 2049]
     for end, expected in ((2049, wanted), (2047, wanted[:2]), (1023, wanted[:2])):
-        assert found.columns_until(1022, end, 5, 9).ids == expected
-        assert found.columns_owned(ann, 1022, end, 5, 9).ids == expected
+        assert Columns(found.spans(1022, end, 9, 5)).ids == expected
+        assert Columns(found.spans_owned(ann, 1022, end, 5, 9)).ids == expected
 
 
 def test_ids_of_a_range_are_looked_for_in_the_segments_that_may_have_them() -> None:

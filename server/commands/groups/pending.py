@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 
 from protocol import errors
 from protocol.encoder import array_of, bulk, encode, integer_line
@@ -23,22 +23,26 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
-from storage.engine.ids import HALF
-from storage.engine.pending import MOST, Columns, Consumer
+from storage.engine.pending import MOST, Columns, Consumer, Segment, Span
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
 
 # --- XPENDING --------------------------------------------------------------------------------
 
 
-class _PendingRange(NamedTuple):
+class _PendingRange:
     """The arguments of XPENDING's long form."""
 
-    min_idle: int
-    start: int
-    end: int
-    most: int
-    consumer: bytes | None
+    __slots__ = ("consumer", "end", "min_idle", "most", "start")
+
+    def __init__(
+        self, min_idle: int, start: int, end: int, most: int, consumer: bytes | None
+    ) -> None:
+        self.min_idle = min_idle
+        self.start = start
+        self.end = end
+        self.most = most
+        self.consumer = consumer
 
 
 def _pending_range(args: Arguments) -> _PendingRange | None:
@@ -95,110 +99,123 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
     if wanted.most <= 0:
         return EMPTY_ARRAY
     most, pending = wanted.most, group.pending
-    if wanted.consumer is None and latest == MOST:
-        columns = pending.columns(wanted.start, wanted.end, most)
-    elif wanted.consumer is None:
-        columns = pending.columns_until(wanted.start, wanted.end, latest, most)
+    if wanted.consumer is None:
+        spans = pending.spans(wanted.start, wanted.end, most, latest)
     elif wanted.consumer in group.consumers:
         owner = group.consumers[wanted.consumer]
-        columns = pending.columns_owned(owner, wanted.start, wanted.end, latest, most)
+        spans = pending.spans_owned(owner, wanted.start, wanted.end, latest, most)
     else:
         return EMPTY_ARRAY
-    if len(columns) <= _ROWS:
-        return array_of(len(columns), _lines(columns, 0, len(columns), now))
-    return joined([(b"", len(columns), pending_lines(columns, now))])
+    count = sum([len(places) for _, places in spans])
+    if count <= _ROWS:
+        return array_of(count, lines_of(spans, now))
+    return joined([(b"", count, pending_lines(Columns(spans), now))])
 
 
 # --- the lines of XPENDING -------------------------------------------------------------------
 
-# Entries that were delivered together differ in their IDs alone, and IDs of a millisecond in their
-# sequence numbers, which mostly follow each other: their lines are joined texts of a table.
-
 _ROWS: Final = 1000
 """How many pending entries are written in one step."""
 
+_HALF: Final = 64
+"""How many bits a half of an ID has."""
 _THOUSAND: Final = 1000
 _MILLISECONDS: Final = [b"%03d-" % number for number in range(_THOUSAND)]
 _NUMBERS: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
 """A sequence number with the end of its line, of those that are usual."""
 
 
-def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
-    """The lines of these entries, in pieces that follow each other."""
-    for low in range(0, len(columns), _ROWS):
-        yield _lines(columns, low, min(low + _ROWS, len(columns)), now)
-
-
-def _lines(columns: Columns, low: int, high: int, now: int) -> list[bytes]:
-    """The lines of the entries from place ``low`` to below ``high``."""
-    lines = _Lines()
-    while low < high:
-        stop = columns.end_of_alike(low, high)
-        end = _end_of_line(columns.owners[low], columns.times[low], columns.counts[low], now)
-        lines.add(columns.ids, low, stop, end)
-        low = stop
+def lines_of(spans: list[Span], now: int) -> list[bytes]:
+    """The lines of these entries, in pieces that follow each other, read where they are kept."""
+    lines = _Lines(now)
+    for segment, places in spans:
+        if places:
+            lines.add_of(segment, places)
     return lines.out
 
 
+def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
+    """The same of entries as they were, a portion after the other."""
+    for low in range(0, len(columns), _ROWS):
+        lines = _Lines(now)
+        for at in range(low, min(low + _ROWS, len(columns))):
+            ms, number = ids.split(columns.ids[at])
+            lines.add(ms, number, columns.owners[at], columns.times[at], columns.counts[at])
+        yield lines.out
+
+
 class _Lines:
-    """Lines of entries that differ in their IDs alone."""
+    """Lines of entries. Most of a line is that of the one before: entries that were delivered
+    together differ in their IDs alone, and those in their last digits."""
 
-    __slots__ = ("_digits", "_head", "_second", "out")
+    __slots__ = (
+        "_count",
+        "_digits",
+        "_end",
+        "_head",
+        "_ms",
+        "_now",
+        "_owner",
+        "_second",
+        "_start",
+        "_time",
+        "out",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, now: int) -> None:
         self.out: list[bytes] = []
-        self._second = self._digits = -1
-        self._head = b""
+        self._now = now
+        self._ms = self._digits = self._second = -1
+        self._head = self._start = self._end = b""
+        self._owner: Consumer | None = None
+        self._time = self._count = -1
 
-    def add(self, run: list[int], at: int, high: int, end: bytes) -> None:
-        """Adds the lines of the IDs from place ``at`` to below ``high``, each before ``end``."""
-        while at < high:
-            entry_id = run[at]
-            ms, number = entry_id >> 64, entry_id & HALF
-            at += 1
-            text = _NUMBERS[number] if number < _THOUSAND else b"%d\r\n" % number
-            digits = len(text) - len(b"\r\n")
-            start = self._start(ms, digits)
-            if at == high or number >= _THOUSAND or run[at] - entry_id > 1:
-                self.out.append(start + text + end)
-                continue
-            stop = _end_of_numbers(run, at - 1, min(10**digits - number, high + 1 - at))
-            numbers = _NUMBERS[number : number + stop + 1 - at]
-            self.out += (start, (end + start).join(numbers), end)
-            at = stop
+    def add_of(self, segment: Segment, places: Sequence[int]) -> None:
+        """Adds the lines of the entries at these places."""
+        low, high = places[0], places[-1] + 1
+        codes, base, shift = segment.ids.codes(low, high)
+        mask = (1 << shift) - 1 if shift < _HALF else 0
+        owners, people = bytes(segment.owners[low:high]), segment.people
+        times, counts = segment.times[low:high].tolist(), segment.counts[low:high].tolist()
+        for place in places:
+            at = place - low
+            code = codes[at]
+            ms, number = ids.split(code) if shift == _HALF else (code >> shift, code & mask)
+            self.add(base + ms, number, people[owners[at]], times[at], counts[at])
 
-    def _start(self, ms: int, digits: int) -> bytes:
-        """Returns what stands before a sequence number of so many digits."""
-        thousands = ms // _THOUSAND
-        if not thousands:
+    def add(self, ms: int, number: int, owner: Consumer | None, time: int, count: int) -> None:
+        """Adds the line of an entry; ``ms`` and ``number`` are the halves of its ID."""
+        text = _NUMBERS[number] if number < _THOUSAND else b"%d\r\n" % number
+        digits = len(text)
+        if ms != self._ms or digits != self._digits:
+            self._begin(ms, digits)
+        if time != self._time or count != self._count or owner is not self._owner:
+            self._owner, self._time, self._count = owner, time, count
+            self._end = _end_of_line(owner, time, count, self._now)
+        self.out.append(self._start)
+        self.out.append(text)
+        self.out.append(self._end)
+
+    def _begin(self, ms: int, digits: int) -> None:
+        """Notes how a line begins before a number of so many digits, its line break included."""
+        second = ms // _THOUSAND
+        if not second:
             text = b"%d-" % ms
-            return b"*4\r\n$%d\r\n%b" % (len(text) + digits, text)
-        if thousands != self._second or digits != self._digits:
-            self._second, self._digits = thousands, digits
-            text = b"%d" % thousands
-            self._head = b"*4\r\n$%d\r\n%b" % (len(text) + len(b"000-") + digits, text)
-        return self._head + _MILLISECONDS[ms - thousands * _THOUSAND]
-
-
-def _end_of_numbers(run: list[int], at: int, most: int) -> int:
-    """Up to where the IDs from ``at`` on are each one above the one before; ``most`` of them."""
-    first, low, high = run[at], at + 1, at + most
-    if run[high - 1] - first == high - 1 - at:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if run[middle - 1] - first == middle - 1 - at:
-            low = middle
+            self._start = b"*4\r\n$%d\r\n%b" % (len(text) + digits - len(b"\r\n"), text)
         else:
-            high = middle
-    return low
+            if second != self._second or digits != self._digits:
+                text = b"%d" % second
+                size = len(text) + len(b"000-") + digits - len(b"\r\n")
+                self._head = b"*4\r\n$%d\r\n%b" % (size, text)
+            self._start = self._head + _MILLISECONDS[ms % _THOUSAND]
+        self._ms, self._second, self._digits = ms, second, digits
 
 
 def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> bytes:
     """Returns what follows the ID; an entry that XNACK freed has no owner, and was idle for -1."""
     if owner is None:
         return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
-    return b"%b%b%b" % (bulk(owner.name), integer_line(max(0, now - time)), integer_line(count))
+    return bulk(owner.name) + integer_line(max(0, now - time)) + integer_line(count)
 
 
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------

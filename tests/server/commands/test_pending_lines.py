@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.groups.pending import pending_lines
+from server.commands.groups.pending import lines_of, pending_lines
 from storage.engine import ids
-from storage.engine.pending import Columns, Consumer
+from storage.engine.pending import Columns, Consumer, PendingList
 
 NOW = 1_700_000_000_500
 PEOPLE = [Consumer(b"ann", 0), Consumer(b"", 0), None]
@@ -42,8 +42,19 @@ def plain_lines(columns: Columns) -> bytes:
     return out
 
 
-def written(columns: Columns) -> bytes:
-    return b"".join(piece for pieces in pending_lines(columns, NOW) for piece in pieces)
+def check(columns: Columns) -> None:
+    """Both ways to write entries, as they were and where they are kept, packed or not."""
+    expected = plain_lines(columns)
+    held = [piece for pieces in pending_lines(columns, NOW) for piece in pieces]
+    assert b"".join(held) == expected
+    pending = PendingList()
+    for at, entry_id in enumerate(columns.ids):
+        pending.set(entry_id, columns.owners[at], columns.times[at], columns.counts[at])
+    spans = pending.spans(ids.MIN, ids.MAX, len(columns))
+    assert b"".join(lines_of(spans, NOW)) == expected
+    for segment in pending.segments:
+        segment.ids.pack()
+    assert b"".join(lines_of(spans, NOW)) == expected
 
 
 @given(by_time=st.dictionaries(TIMES, DELIVERIES, max_size=5), count=st.integers(1, 3))
@@ -55,23 +66,23 @@ def test_lines_are_those_of_each_entry_alone(
         for ms, (owner, time, numbers) in sorted(by_time.items())
     ]
     columns = columns_of(deliveries)
-    assert written(columns) == plain_lines(columns)
+    check(columns)
 
 
 def test_sequence_numbers_may_follow_each_other_with_gaps_and_grow_longer() -> None:
     numbers = [0, 1, 2, 4, 5, 7, 8, 9, 10, 11, 50, 98, 99, 100, 101, 999, 1000, 1001]
     for ms in (0, 5, 1_700_000_000_000):
         columns = columns_of([(1, PEOPLE[0], 0, [ids.join(ms, number) for number in numbers])])
-        assert written(columns) == plain_lines(columns)
+        check(columns)
 
 
 def test_lines_go_on_behind_a_step() -> None:
     columns = columns_of([(1, PEOPLE[0], 0, [ids.join(7, number) for number in range(2500)])])
-    assert written(columns) == plain_lines(columns)
+    check(columns)
 
 
 def test_neighbours_that_differ_in_one_value_have_lines_of_their_own() -> None:
     first = ids.join(1_700_000_000_000, 0)
     kinds = [(1, PEOPLE[0], 5), (2, PEOPLE[0], 5), (2, PEOPLE[1], 5), (2, PEOPLE[1], 6)]
     columns = columns_of([(*kind, [first + place]) for place, kind in enumerate(kinds)])
-    assert written(columns) == plain_lines(columns)
+    check(columns)
