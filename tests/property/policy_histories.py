@@ -108,7 +108,7 @@ class History:
         self.of_stream = {str(name): str(value) for name, value in _pairs(of_stream)}
         self.recording = Recording()
         self.facts = Facts()
-        self.marks: list[tuple[int, Facts]] = []
+        self.marks: list[tuple[bytes, Facts]] = []
         self.waiting: list[DirectClient] = []
         self.claimed = False
         """Whether a client has claimed an entry, which no policy bounds."""
@@ -136,8 +136,8 @@ class History:
         return parsed(reply)
 
     def mark(self) -> None:
-        """What is known now is what the file holds up to here."""
-        self.marks.append((len(self.recording.out), copy.deepcopy(self.facts)))
+        """What is known now is what the file holds now: what is last in it may become longer."""
+        self.marks.append((b"".join(self.recording.out), copy.deepcopy(self.facts)))
         del self.marks[:-10]
 
     def crash(self, lost: int) -> None:
@@ -145,8 +145,7 @@ class History:
         loads what there is."""
         self.waiting.clear()
         del self.marks[max(len(self.marks) - lost, 1) :]
-        size, facts = self.marks[-1]
-        data = b"".join(self.recording.out[:size])
+        data, facts = self.marks[-1]
         direct = Direct(now_ms=self.now)
         load(direct, data)
         direct.server.services.policies.reload()
