@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, ParamSpec, TypeVar
@@ -65,7 +66,8 @@ class PenstockThread:
     def stop(self) -> None:
         """Shuts the server down as SIGTERM does and returns when nothing of it is left."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self.server.stopping.set)
+            with contextlib.suppress(RuntimeError):  # Its loop is closed: it ends by itself.
+                self._loop.call_soon_threadsafe(self.server.stopping.set)
             self._thread.join()
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
