@@ -45,6 +45,9 @@ def changes_of(effects: Sequence[e.Effect]) -> int:
     What comes with something else does not count by itself: the trimming of an XADD, the entries of
     a read, which counts once for each stream, and the position that an XCLAIM gives its group.
     """
+    if len(effects) == 1:
+        weight = _WEIGHTS.get(type(effects[0]))
+        return 1 if weight is None else weight(effects[0])
     total = 0
     for at, effect in enumerate(effects):
         kind = type(effect)

@@ -12,6 +12,7 @@ from typing import Final, cast
 from hiredis import pack_command
 
 from storage.engine.effects import Delivered
+from storage.engine.entries import ID_AT, items_of
 
 _pack = cast("Callable[[tuple[bytes, ...]], bytes]", pack_command)
 """Encodes an array of bulk strings in C; hiredis declares it for tuples of one element."""
@@ -90,15 +91,14 @@ def add_entry(key: bytes, payload: bytes, maxlen: int | None = None) -> bytes:
     The payload is ``*2 $id *n $field $value ...``: the ID and what follows its second header are
     words of the command as they are.
     """
-    star = payload.index(b"*", 4)
-    end = payload.index(b"\r", star)
-    items = int(payload[star + 1 : end])
-    head = b"XADD\r\n$%d\r\n%b\r\n" % (len(key), key)
+    star, fields, items = items_of(payload)
+    # Places between which bytes are cut out are no native integers: see protocol.additions.
+    text, words = payload[ID_AT:star], payload[fields:]
     if maxlen is None:
-        return b"*%d\r\n$4\r\n%b%b%b" % (items + 3, head, payload[4:star], payload[end + 2 :])
+        return b"*%d\r\n$4\r\nXADD\r\n$%d\r\n%b\r\n%b%b" % (items + 3, len(key), key, text, words)
     trim = b"$6\r\nMAXLEN\r\n$1\r\n=\r\n" + bulk(number(maxlen))
-    words = (items + 6, head, trim, payload[4:star], payload[end + 2 :])
-    return b"*%d\r\n$4\r\n%b%b%b%b" % words
+    head = b"*%d\r\n$4\r\nXADD\r\n%b" % (items + 6, bulk(key))
+    return b"%b%b%b%b" % (head, trim, text, words)
 
 
 def add_entries(key: bytes, payloads: Sequence[bytes]) -> bytes:

@@ -66,7 +66,7 @@ def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
     if not IS_COMPILED:
         entry_id, items = unpack(payload)
         return entry_id, items
-    start, end = text_at(payload, _ID_AT)
+    start, end = text_at(payload, ID_AT)
     return payload[start:end], _items_from(payload, next_line(payload, end + _LINE_END))
 
 
@@ -92,7 +92,8 @@ _LF: Final = 0x0A
 _ZERO: Final = 0x30
 _NINE: Final = 0x39
 _LINE_END: Final = len(b"\r\n")
-_ID_AT: Final = len(b"*2\r\n")
+ID_AT: Final = len(b"*2\r\n")
+"""Where the ID stands in the RESP form of an entry."""
 _MOST_DIGITS: Final = 18
 """A number with more of them may not be one of 64 bits with a sign."""
 _LONGEST_TIME: Final = 16
@@ -194,7 +195,15 @@ def bulk_end(data: bytes, at: i64) -> i64:
 
 def items_at(payload: bytes) -> i64:
     """Return where the fields and values begin in the RESP form of an entry."""
-    return next_line(payload, bulk_end(payload, _ID_AT))
+    return next_line(payload, bulk_end(payload, ID_AT))
+
+
+def items_of(payload: bytes) -> tuple[int, int, int]:
+    """Return where the array of fields and values begins in the RESP form of an entry, where they
+    begin themselves, and how many they are."""
+    start = bulk_end(payload, ID_AT)
+    count, end = _number_at(payload, start + 1)
+    return start, end + _LINE_END, count
 
 
 def id_in(payload: bytes) -> tuple[i64, i64, i64]:
@@ -202,7 +211,7 @@ def id_in(payload: bytes) -> tuple[i64, i64, i64]:
 
     Compiled, reading the digits is quicker than taking an integer of 128 bits apart. Both halves
     are -1 where one has too many digits for that."""
-    start = next_line(payload, _ID_AT)
+    start = next_line(payload, ID_AT)
     ms, dash = _number_at(payload, start)
     seq, end = _number_at(payload, dash + 1)
     if dash - start > _MOST_DIGITS or end - dash > _MOST_DIGITS + 1:
