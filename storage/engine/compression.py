@@ -69,8 +69,8 @@ _MOST_MS: Final = 1 << 40
 """From one ID to another in so many milliseconds both have room in a native integer."""
 _AT_ONCE: Final = 8
 """Where more entries than these were added in a millisecond, their IDs are packed together."""
-
-_TYPECODES: Final = ((16, "H"), (32, "I"), (64, "Q"))
+_FEW: Final = 16
+"""For up to so many numbers, or IDs, what is quicker for many takes longer."""
 
 _squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
 _expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
@@ -88,24 +88,26 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
     an array of the narrowest type, and a list if none is wide enough."""
     if isinstance(numbers, range):
         return numbers
+    count = len(numbers)
     first, highest = numbers[0], numbers[-1]
-    even = range(first, highest + 1, max((highest - first) // max(len(numbers) - 1, 1), 1))
-    middle = len(numbers) // 2
-    if numbers[middle] - first == middle * even.step and numbers == list(even[: len(numbers) + 1]):
-        return even
-    bits = highest.bit_length()
-    if bits <= 8:  # An array of bytes is one object, others are two.
+    if count > _FEW:
+        even = range(first, highest + 1, max((highest - first) // (count - 1), 1))
+        middle = count // 2
+        if numbers[middle] - first == middle * even.step and numbers == list(even[: count + 1]):
+            return even
+    if highest < 1 << 8:  # An array of bytes is one object, others are two.
         return bytes(numbers)
-    for width, typecode in _TYPECODES:
-        if bits <= width:  # An array that is given numbers parses an argument for each.
-            return array(typecode, pack(f"={len(numbers)}{typecode}", *numbers))
-    return numbers
+    if highest >= 1 << 64:
+        return numbers
+    typecode = "H" if highest < 1 << 16 else "I" if highest < 1 << 32 else "Q"
+    # An array that is given numbers parses an argument for each.
+    return array(typecode, numbers if count <= _FEW else pack(f"={count}{typecode}", *numbers))
 
 
 def _encode(entry_ids: list[int], payloads: list[bytes]) -> tuple[Sequence[int], int]:
     """Return the codes of ascending IDs, and how many bits a sequence number has in them."""
     base, last = entry_ids[0] >> 64, entry_ids[-1] >> 64
-    if (last - base) * _AT_ONCE < len(entry_ids):
+    if (last - base) * _AT_ONCE < len(entry_ids) and len(entry_ids) > _FEW:
         return _encode_by_time(entry_ids, base, last)
     if IS_COMPILED and last < NATIVE and last - base < _MOST_MS:
         codes = _encode_texts(payloads, base)
@@ -345,7 +347,7 @@ class Packed:
     def copy(self) -> Packed:
         """An equal, independent value; what never changes is shared."""
         # Of anything: a compiled class cannot be made without what its constructor takes.
-        twin = Packed([self._base << 64], [b""])
+        twin = Packed([0], [b"*2\r\n$3\r\n0-0\r\n*0\r\n"])
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
         twin._codes, twin._ends = self._codes, self._ends
         twin._raw, twin._squeezed, twin._form = self._raw, self._squeezed, self._form
