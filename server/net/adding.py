@@ -88,11 +88,11 @@ class Read:
 
     __slots__ = ("data", "db", "heeded", "moment", "replies", "session")
 
-    def __init__(self, session: Session, data: bytes, now_ms: int, heeded: bool) -> None:
+    def __init__(self, session: Session, data: bytes, moment: Moment, heeded: bool) -> None:
         self.session = session
         self.db = session.db
         self.data = data
-        self.moment = Moment(now_ms)
+        self.moment = moment
         self.heeded = heeded
         self.replies: list[bytes] = []
 
@@ -119,6 +119,7 @@ class Adder:
         self._other_form_at = form_at or additions_plain.Forms().form_at
         self._other_cut = cut or additions_plain.cut
         self._options: dict[bytes, Options] = {}
+        self._moment = Moment(0)
 
     def is_open(self, session: Session) -> bool:
         """Whether nothing stands between the client's XADDs and their handler. What a user may not
@@ -135,7 +136,9 @@ class Adder:
         if watch.ns >= watch.stale_ns:
             watch.begin()
         self._keyspace.now_ms = watch.ms
-        read = Read(session, data, watch.ms, self._reactions.heeded)
+        if self._moment.ms != watch.ms:
+            self._moment = Moment(watch.ms)
+        read = Read(session, data, self._moment, self._reactions.heeded)
         session.command = self._command
         at = start
         counted = 0
@@ -147,9 +150,7 @@ class Adder:
                 break
             at = end
             if self._blocking.waiting:
-                self._count(
-                    session, data[start:at], counted, len(read.replies), watch.tick() - began
-                )
+                self._count(read, start, counted, watch.tick() - began)
                 counted = len(read.replies)
                 self._reactions.drain()
                 began = watch.tick()
@@ -159,7 +160,7 @@ class Adder:
             if not form.options or data[at : at + len(form.prefix)] != form.prefix:
                 form = self._form_at(data, at)
         if len(read.replies) > counted:
-            self._count(session, data[start:at], counted, len(read.replies), watch.tick() - began)
+            self._count(read, start, counted, watch.tick() - began)
         return read.replies, at
 
     def _form_at(self, data: bytes, at: int) -> Form | None:
@@ -265,11 +266,13 @@ class Adder:
         if read.heeded:
             read.db.emit(EntriesAdded(read.db.index, form.key, run, False))
 
-    def _count(self, session: Session, data: bytes, low: int, high: int, nanoseconds: int) -> None:
-        """Counts the commands from place to place in ``data``, which took this long together."""
-        count = high - low
+    def _count(self, read: Read, start: int, counted: int, nanoseconds: int) -> None:
+        """Counts the commands that were answered behind so many others, which took this long
+        together; the first of all is at ``start``."""
+        session, high = read.session, len(read.replies)
+        count = high - counted
         session.commands += count
         mean = self._timings.count_run(self._command, count, nanoseconds)
         if mean >= self._timings.threshold:
-            for args in _built(data)[low:high]:
+            for args in _built(read.data[start:])[counted:high]:
                 self._timings.notice(session, self._command, args, mean)

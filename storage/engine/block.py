@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.engine import nodes
 from storage.engine.compression import Packed, Packer
-from storage.engine.entries import decode_entry, pack
+from storage.engine.entries import decode_entry, next_line, pack
 from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
@@ -45,7 +45,7 @@ _NO_PAYLOADS: Final[list[bytes]] = []
 """What packed blocks have in common, to save the memory; nothing is ever added to them."""
 
 
-def _most_bytes(limits: StreamLimits) -> int:
+def _most_bytes(limits: StreamLimits) -> i64:
     """No node takes as many bytes as these."""
     most = limits.max_bytes
     return most if 0 < most < nodes.LARGEST else nodes.LARGEST
@@ -129,18 +129,18 @@ class Block:
         self.ids: list[int] = []
         self.payloads: list[bytes] = []
         self.packed: Packed | None = None
-        self.taken = 0
+        self.taken: i64 = 0
         self._names = list(items[::2])
-        self._saved = sum(map(len, self._names)) + _NAME * len(self._names)
+        self._saved: i64 = sum(map(len, self._names)) + _NAME * len(self._names)
         ms, seq = split(first)
         self._far = (ms + _NEAR) << 64
         has_room = ms < NATIVE and seq < NATIVE
         self._ms: i64 = ms if has_room else UNKNOWN
         self._seq: i64 = seq if has_room else UNKNOWN
         self._mixed = False
-        self._measured = 0
-        self._unmeasured = 0
-        self._bound = 0
+        self._measured: i64 = 0
+        self._unmeasured: i64 = 0
+        self._bound: i64 = 0
 
     def share_names(self, other: Block) -> None:
         """Refers to the same field names as another block, if they are equal."""
@@ -148,20 +148,21 @@ class Block:
             self._names = other._names
 
     def append(
-        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
     ) -> None:
         """Adds a new highest entry. ``ms`` and ``seq`` are the halves of its ID if both are below
         :data:`.NATIVE`; else, or where that would have to be found out, they are -1. ``size`` is
-        the length of its fields and values in RESP; ``alike`` tells that its field names are
-        :attr:`names`."""
+        the length of the array of its fields and values in RESP, with which ``payload`` ends;
+        ``alike`` tells that its field names are :attr:`names`."""
         if self.packed is not None:
             self.open()
         exactly = IS_COMPILED and (self._mixed or not alike) and ms >= 0 and self._ms >= 0
         if exactly:
             self._mixed = True
             self.measure()
+            at = next_line(payload, len(payload) - size)
             self._measured += nodes.entry_size(
-                payload, ms - self._ms, seq - self._seq, self._names, alike
+                payload, at, ms - self._ms, seq - self._seq, self._names, alike
             )
         else:
             self._unmeasured += 1
@@ -274,14 +275,14 @@ class Block:
         if entry_id >= self._far or _NEAR <= (entry_id - self.first) & HALF <= HALF - _NEAR:
             self._far = MIN
 
-    def surely_takes(self, size: int, limits: StreamLimits) -> bool:
+    def surely_takes(self, size: i64, limits: StreamLimits) -> bool:
         """Whether an entry goes into this block for certain, as far as the bound tells."""
         if 0 < limits.max_entries <= self.taken:
             return False
         bound = self._measured + self._bound + self._unmeasured * self._per_entry()
         return bound + self._saved + _HEAD + size < _most_bytes(limits)
 
-    def takes(self, size: int, items: Sequence[bytes], limits: StreamLimits) -> bool:
+    def takes(self, size: i64, items: Sequence[bytes], limits: StreamLimits) -> bool:
         """Whether an entry goes into this block, rather than into a new one."""
         if 0 < limits.max_entries <= self.taken:
             return False
@@ -289,7 +290,7 @@ class Block:
             self.node_size() + sum(map(len, items)) < _most_bytes(limits)
         )
 
-    def _per_entry(self) -> int:
+    def _per_entry(self) -> i64:
         """Return how many bytes an entry takes at most beside its fields and values."""
         return _USUAL_PER_ENTRY if self._far else _MOST_PER_ENTRY
 
@@ -479,7 +480,8 @@ class Block:
 
         Raises :class:`ValueError` if they do not go together."""
         live, taken, first, last, size = map(int, outline[:5])
-        if not 0 < live == len(ids) <= taken or not first <= ids[0] or not ids[-1] <= last:
+        in_order = first <= ids[0] and ids[-1] <= last if ids else False
+        if not in_order or not live == len(ids) <= taken < NATIVE or abs(size) >= NATIVE:
             raise ValueError("the outline of a block does not fit its entries")
         names = list(outline[5:]) or decode_entry(payloads[0])[1][::2]
         block = cls(first, [part for name in names for part in (name, b"")])

@@ -92,9 +92,9 @@ class EntryLog:
         size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
             raise EntryTooLarge
-        if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
-            self._begin_block(entry_id, items)
-        block = self._blocks[-1]
+        block = self._blocks[-1] if self._blocks else None
+        if block is None or not block.takes(size, items, self._limits):
+            block = self._begin_block(entry_id, items)
         alike = items[::2] == block.names
         if ms < NATIVE and seq < NATIVE:
             block.append(entry_id, ms, seq, payload, size, alike)
@@ -114,16 +114,17 @@ class EntryLog:
         return self._bulks
 
     def append_packed(
-        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
     ) -> None:
         """Adds an entry above all others, of which this is the RESP form; the others are as for
         :meth:`.Block.append`."""
-        if not self._blocks or not self._blocks[-1].surely_takes(size, self._limits):
+        block = self._blocks[-1] if self._blocks else None
+        if block is None or not block.surely_takes(size, self._limits):
             items = decode_entry(payload)[1]
-            if not self._blocks or not self._blocks[-1].takes(size, items, self._limits):
-                self._begin_block(entry_id, items)
+            if block is None or not block.takes(size, items, self._limits):
+                block = self._begin_block(entry_id, items)
                 alike = True
-        self._blocks[-1].append(entry_id, ms, seq, payload, size, alike)
+        block.append(entry_id, ms, seq, payload, size, alike)
         self.length += 1
 
     def append_loaded(self, run: LoadedRun) -> None:
@@ -186,13 +187,14 @@ class EntryLog:
         """Whether all entries of the run have the field names of the newest block."""
         return run.names is not None and run.names == self.names()
 
-    def _begin_block(self, first: int, items: Sequence[bytes]) -> None:
+    def _begin_block(self, first: int, items: Sequence[bytes]) -> Block:
         block = Block(first, items)
         if self._blocks:
             block.share_names(self._blocks[-1])
             self._limits.packer.add(self._blocks[-1])
         self._blocks.append(block)
         self._firsts.append(first)
+        return block
 
     # --- reading --------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
-from storage.engine.entries import id_in, items_at, next_line, text_at, unpack
-from storage.engine.ids import HALF, NATIVE, split
+from storage.engine.entries import id_in, next_line, text_at, unpack
+from storage.engine.ids import HALF, NATIVE, join, split
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -127,33 +127,33 @@ def entries_size(
 ) -> int:
     """Bytes of entries with ascending IDs, given in their RESP forms as well, in the node that
     begins with the ID ``first`` and has these field names."""
-    if IS_COMPILED and max(split(first)) < NATIVE:
-        return _walked_size(entry_ids, payloads, first, names)
+    ms, seq = split(first)
+    if IS_COMPILED and ms < NATIVE and seq < NATIVE:
+        return _walked_size(entry_ids, payloads, ms, seq, names)
     return ids_size(entry_ids, first) + items_size(payloads, names)
 
 
 def _walked_size(
-    entry_ids: list[int], payloads: list[bytes], first: int, names: list[bytes]
-) -> int:
-    """Return the same without making objects of anything, where that is possible."""
-    first_ms: i64 = first >> 64
-    first_seq: i64 = first & HALF
+    entry_ids: list[int], payloads: list[bytes], first_ms: i64, first_seq: i64, names: list[bytes]
+) -> i64:
+    """Return the same without making objects of anything, where that is possible; the first ID of
+    the node has these halves."""
     size: i64 = 0
-    for entry_id, payload in zip(entry_ids, payloads, strict=True):
+    for place, payload in enumerate(payloads):
         ms, seq, end = id_in(payload)
+        at = next_line(payload, end + _LINE_END)
         if ms < 0:
-            size += ids_size([entry_id], first)
-            size += _size_in(payload, next_line(payload, end + _LINE_END), names, False)
+            size += ids_size([entry_ids[place]], join(first_ms, first_seq))
+            size += _size_in(payload, at, names, False)
         else:
-            size += entry_size(payload, ms - first_ms, seq - first_seq, names, False)
+            size += entry_size(payload, at, ms - first_ms, seq - first_seq, names, False)
     return size
 
 
-def entry_size(payload: bytes, ms: i64, seq: i64, names: list[bytes], alike: bool) -> i64:
-    """Bytes of an entry, given in its RESP form, in a node with these field names. The halves of
-    its ID are so far above those of the node's first. ``alike`` tells that its field names are the
-    same; they may be without."""
-    at = items_at(payload)
+def entry_size(payload: bytes, at: i64, ms: i64, seq: i64, names: list[bytes], alike: bool) -> i64:
+    """Bytes of an entry, given in its RESP form with the fields and values from ``at`` on, in a
+    node with these field names. The halves of its ID are so far above those of the node's first.
+    ``alike`` tells that its field names are the same; they may be without."""
     return 2 + integer_size(ms) + integer_size(seq) + _size_in(payload, at, names, alike)
 
 

@@ -92,6 +92,11 @@ class Stream:
         self._last_id = entry_id
         self._last_ms = self._last_seq = ids.UNKNOWN
 
+    def is_below(self, entry_id: int) -> bool:
+        """Whether :attr:`last_id` is below this ID, which has milliseconds above
+        :data:`.ids.NATIVE`."""
+        return self._last_ms >= 0 or self._last_id < entry_id
+
     def next_usual(self, moment: Moment) -> i64:
         """Return the sequence number of an entry that is added at this moment, if it is a usual one
         with the milliseconds of that; -1 if not. Most integers of 128 bits are avoided so."""
@@ -157,7 +162,7 @@ class Stream:
         self.entries_added += len(run.entry_ids)
 
     def add_packed(
-        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: int, alike: bool
+        self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
     ) -> None:
         """Appends an entry with an ID above :attr:`last_id`, of which this is the RESP form; the
         others are as for :meth:`.Block.append`."""

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage.engine import block as block_module
 from storage.engine import compression, ids, nodes
 from storage.engine.compression import COLD_AFTER_MS
+from storage.engine.entries import pack, unpack
 from storage.engine.limits import StreamLimits
 from storage.engine.log import Block, EntryLog, decode_entry, encode_entry, id_of
 from storage.errors import EntryTooLarge
@@ -363,6 +364,14 @@ def test_an_approximate_trimming_is_limited_by_the_size_of_nodes(entries: int, l
     assert StreamLimits(max_entries=entries).approximate_limit == limit
 
 
+def outlined(outline: bytes, taken: int | None = None, size: int | None = None) -> bytes:
+    """The outline with another number of entries taken, or another size."""
+    parts = unpack(outline)
+    parts[1] = parts[1] if taken is None else b"%d" % taken
+    parts[4] = parts[4] if size is None else b"%d" % size
+    return pack(tuple(parts))
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -370,6 +379,8 @@ def test_an_approximate_trimming_is_limited_by_the_size_of_nodes(entries: int, l
         lambda layout: layout + layout[-1:],
         lambda layout: [layout[1], layout[0]],
         lambda layout: [b"*1\r\n$1\r\nx\r\n"],
+        lambda layout: [outlined(layout[0], taken=10**20), *layout[1:]],
+        lambda layout: [outlined(layout[0], size=10**20), *layout[1:]],
     ],
 )
 def test_a_layout_that_does_not_fit_is_refused(

@@ -326,7 +326,7 @@ def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
     """The stream to which a run may be added now, which counts as a use of it; ``None`` if each
     entry needs a look of its own, because the stream is not there or its IDs may run out."""
     stream = db.values.get(key)
-    if type(stream) is not Stream or stream.last_id > _NEARLY_EXHAUSTED:
+    if type(stream) is not Stream or not stream.is_below(_NEARLY_EXHAUSTED):
         return None
     if db.expires and db.expires.get(key, now_ms + 1) <= now_ms:
         return None
