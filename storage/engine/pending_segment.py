@@ -278,11 +278,6 @@ class Segment:
         high = len(self) if self.ids.at(-1) <= end else self.ids.before(end + 1)
         return self.pending_places(low, high, most)
 
-    def places_from(self, start: int, most: int) -> Sequence[int]:
-        """Return the first ``most`` places with an ID from ``start`` on."""
-        low = 0 if start <= self.base else self.ids.before(start)
-        return self.pending_places(low, len(self), most)
-
     @property
     def last(self) -> int:
         """The last place with a pending entry; there must be one."""
