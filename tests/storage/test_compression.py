@@ -90,7 +90,10 @@ def test_packed_entries_are_those_of_the_lists(
 @pytest.mark.parametrize(
     "entry_ids",
     [
-        [ids.join(10**12 + 2 * place, 0) for place in range(9)],
+        [ids.join(10**12 + 2 * place, 0) for place in range(20)],
+        [ids.join(7, place) for place in range(20)],
+        [ids.join(7 + 2 * (place > 10), place**2) for place in range(20)],
+        [ids.join(10**12 + place**2, 0) for place in range(20)],
         [5, 6, 8],
         [5, 6, 300],
         [5, 6, 70_000],
@@ -101,7 +104,8 @@ def test_packed_entries_are_those_of_the_lists(
         [ids.join(2**63, 0), ids.join(2**63 + 9, 1)],
     ],
     ids=[
-        *("evenly spaced", "8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"),
+        *("evenly spaced", "of one millisecond", "of two milliseconds", "many at any distance"),
+        *("8 bits", "16 bits", "32 bits", "64 bits", "more than 64 bits"),
         *("a usual number", "an unusual one", "late milliseconds"),
     ],
 )
@@ -118,9 +122,9 @@ def test_ids_any_distance_apart_can_be_packed(
 
 @pytest.mark.parametrize("step", [1, 2, 3 << 64])
 def test_an_id_is_found_among_evenly_spaced_ones(step: int) -> None:
-    entry_ids = [ids.join(10**12, 7) + place * step for place in range(9)]
+    entry_ids = [ids.join(10**12, 7) + place * step for place in range(20)]
     packed = Packed(entry_ids, [entry(entry_id) for entry_id in entry_ids])
-    assert [packed.find(entry_id) for entry_id in entry_ids] == list(range(9))
+    assert [packed.find(entry_id) for entry_id in entry_ids] == list(range(20))
     absent = {entry_ids[0] - step, entry_ids[0] + 1, entry_ids[-1] + step} - {*entry_ids}
     assert {packed.find(entry_id) for entry_id in (*absent, 0, ids.MAX)} == {-1}
 
