@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from protocol.errors import CommandError, shown
 from server.config.types import INT32_MAX, parse_memory
 from server.runtime.arguments import parse_integer
-from storage.engine.entries import Condition, Field
+from storage.engine.fields import Condition, Field
 
 Settings = dict[bytes, bytes]
 """Policies by name, with their values as text."""

@@ -123,7 +123,7 @@ class Agenda:
         self._exhausted: list[PendingEntry] = []
         self._to_build = _BUILT
         self._portion = BURIED_AT_ONCE if rules.max_deliveries else PORTION
-        self.lanes = _lanes_of(rules)
+        self.lanes = None if rules.order_by is None else Lanes()
         """Which entries wait for others, with ``order-by``."""
         self.ranking: Ranking | None = None
         """What may be delivered by its number, with ``priority-field``; made with the index."""
@@ -137,7 +137,7 @@ class Agenda:
         self.stale = False
         self._later, self._ready, self._open, self._exhausted = [], [], None, []
         self._to_build = _BUILT
-        self.lanes = _lanes_of(self.rules)
+        self.lanes = None if self.rules.order_by is None else Lanes()
         if self.rules.priority is not None:
             self.ranking = Ranking(self.rules.priority, log)
         if self.lanes is None:
@@ -173,10 +173,12 @@ class Agenda:
     def enter(self, entry_id: int, payload: bytes | None, in_flight: bool) -> None:
         """A pending entry is there, in flight or not; ``payload`` is ``None`` where the stream does
         not have it any more."""
-        if self.lanes is not None and payload is not None and entry_id not in self.lanes:
-            self.lanes.enter(entry_id, payload, in_flight)
-            if in_flight:
-                self.lanes.take_off([entry_id])
+        lanes, field = self.lanes, self.rules.order_by
+        if lanes is None or field is None or payload is None or entry_id in lanes:
+            return
+        lanes.enter(entry_id, field.value_of(payload), in_flight)
+        if in_flight:
+            lanes.take_off([entry_id])
 
     def leave(self, entry_ids: Sequence[int]) -> None:
         """Entries are pending no more; ``freed`` tells then if others of their lanes may go on."""
@@ -466,7 +468,3 @@ class Agenda:
 
 def _entry_in(rows: Columns, at: int) -> PendingEntry:
     return make(PendingEntry, (rows.ids[at], rows.owners[at], rows.times[at], rows.counts[at]))
-
-
-def _lanes_of(rules: GroupRules) -> Lanes | None:
-    return None if rules.order_by is None else Lanes(rules.order_by)

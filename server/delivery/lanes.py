@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Final
 
 from storage.engine import ids
-from storage.engine.entries import Field
+from storage.engine.fields import Field
 from storage.engine.log import EntryLog
 
 _FIRST: Final = -float("inf")
@@ -41,7 +41,11 @@ class Ranking:
 
     def add(self, entry_id: int, payload: bytes) -> None:
         """Puts an entry in."""
-        self._add(-self._field.number_in(payload), entry_id)
+        self.add_at(entry_id, payload, 0, len(payload))
+
+    def add_at(self, entry_id: int, raw: bytes, start: int, end: int) -> None:
+        """Puts an entry in whose RESP form is at these places of ``raw``."""
+        self._add(-self._field.number_in(raw, start, end), entry_id)
 
     def _add(self, place: float, entry_id: int) -> None:
         alike = self._alike.get(place)
@@ -152,22 +156,20 @@ class Lane:
 
 
 class Lanes:
-    """The lanes of a group, by the value of ``field``. Entries without it are in none of them."""
+    """The lanes of a group, by the value of a field. Entries without it are in none of them."""
 
-    __slots__ = ("_field", "_lanes", "_values")
+    __slots__ = ("_lanes", "_values")
 
-    def __init__(self, field: Field) -> None:
-        self._field = field
+    def __init__(self) -> None:
         self._lanes: dict[bytes, int | Lane] = {}
         self._values = _Values()
 
     def __contains__(self, entry_id: int) -> bool:
         return self._values.get(entry_id) is not None
 
-    def enter(self, entry_id: int, payload: bytes, in_flight: bool) -> bool:
-        """Puts a pending entry into its lane; whether it is alone there. One that is alone and
-        ``in_flight`` is in flight."""
-        value = self._field.value_in(payload)
+    def enter(self, entry_id: int, value: bytes | None, in_flight: bool) -> bool:
+        """Puts a pending entry with the value into its lane; whether it is alone there. One that is
+        alone and ``in_flight`` is in flight."""
         if value is None:
             return True
         lane = self._lanes.get(value)

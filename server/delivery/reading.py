@@ -20,6 +20,7 @@ from server.delivery.dead_letters import (
 )
 from server.delivery.group_ref import CLAIMED, READ_AGAIN, TIMED_OUT, RuledGroup
 from storage.engine import ids
+from storage.engine.entries import Stretch
 from storage.engine.pending import MOST, Consumer, PendingEntry
 
 PASSED_AT_ONCE: Final = 1000
@@ -43,11 +44,12 @@ _PASSED_AGAIN: Final = 10_000
 
 
 class Reader(NamedTuple):
-    """Who reads: the consumer, with NOACK or not, and what tells if an entry fits the reply, where
-    not all do."""
+    """Who reads: the consumer, with NOACK or not, whether the entries are needed one by one, and
+    what tells if one fits the reply, where not all do."""
 
     consumer: Consumer
     noack: bool
+    apart: bool
     fits: Callable[[bytes], bool] | None
 
 
@@ -264,19 +266,29 @@ class _Sorted:
 
     def __init__(self) -> None:
         self.bad_delays: list[tuple[int, bytes]] = []
-        """Those that have no time in the field for it."""
+        """Those that have no time in the field for it, with what they have there."""
         self.ranked = 0
         """How many are kept back to be delivered by their number."""
         self.passed: list[int] = []
         self.entry_ids: list[int] = []
         self.given: list[bytes] = []
+        """The RESP forms of those that are delivered, in pieces."""
         self.held: list[int] = []
         self.until: list[int] = []
 
     @property
     def chosen(self) -> int:
         """How many may be delivered now."""
-        return len(self.given) + self.ranked
+        return len(self.entry_ids) + self.ranked
+
+    def give(self, stretch: Stretch, low: int, high: int, apart: bool) -> None:
+        """Delivers the entries at the places from ``low`` to below ``high``."""
+        raw, ends = stretch.raw, stretch.ends
+        self.entry_ids += stretch.ids[low:high]
+        if apart:
+            self.given += [raw[ends[at] : ends[at + 1]] for at in range(low, high)]
+        elif low < high:
+            self.given.append(raw[ends[low] : ends[high]])
 
 
 def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliveries, bool]:
@@ -334,90 +346,90 @@ def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
     assert ranking is not None
     if rules.only is not None or rules.order_by is not None or rules.delay_field is not None:
         # They need not fit into this reply.
-        return deliver_selected(ruled, reader._replace(fits=None), most)[1]
+        return deliver_selected(ruled, reader._replace(fits=None), most)[2]
     pending, behind = ruled.group.pending, ruled.group.pending.last
     start, wanted = max(ruled.group.last_id, ranking.looked_to) + 1, min(most, PASSED_AT_ONCE)
-    entry_ids, payloads = ruled.stream.log.range_with_ids(start, ids.MAX, wanted)
-    for at, entry_id in enumerate(entry_ids):
-        if entry_id > behind or entry_id not in pending:
-            ranking.add(entry_id, payloads[at])
-    if entry_ids:
-        ranking.looked_to = entry_ids[-1]
-    return len(entry_ids) == wanted < most
+    found = 0
+    for stretch in ruled.stream.log.stretches(start, wanted):
+        for at, entry_id in enumerate(stretch.ids):
+            if entry_id > behind or entry_id not in pending:
+                ranking.add_at(entry_id, stretch.raw, stretch.ends[at], stretch.ends[at + 1])
+        ranking.looked_to = stretch.ids[-1]
+        found += len(stretch.ids)
+    return found == wanted < most
 
 
-def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[list[bytes], bool]:
+def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, list[bytes], bool]:
     """Delivers up to ``most`` new entries, of those that are for the group and whose time it is; or
     ranks them.
 
-    Returns them, and whether there may be more behind them that were not looked at."""
+    Returns how many, their RESP forms in pieces, which are the entries if ``reader`` needs them
+    ``apart``, and whether there may be more behind them that were not looked at."""
     group, log = ruled.group, ruled.stream.log
     found = _Sorted()
     wanted = min(_PORTION, most)
     complete = False
     while not complete and len(found.passed) < PASSED_AT_ONCE and found.chosen < most:
         start = (found.passed[-1] if found.passed else group.last_id) + 1
-        portion = log.range_with_ids(start, ids.MAX, wanted)
-        complete = len(portion[0]) < wanted
+        left = wanted
+        for stretch in log.stretches(start, wanted):
+            left -= len(stretch.ids)
+            if not _sort(ruled, reader, most, stretch, found):
+                complete = True
+                break
+        complete = complete or left > 0
         wanted = _PORTION
-        if not _sort(ruled, reader, most, portion, found):
-            complete = True
-    if not found.passed:
-        return [], False
-    _hand_out(ruled, reader, found)
-    return found.given, not complete and found.chosen < most
+    if found.passed:
+        _hand_out(ruled, reader, found)
+    more = len(found.passed) > 0 and not complete and found.chosen < most
+    return len(found.entry_ids), found.given, more
 
 
-def _sort(
-    ruled: RuledGroup,
-    reader: Reader,
-    most: int,
-    portion: tuple[list[int], list[bytes]],
-    found: _Sorted,
-) -> bool:
-    """Decides about each entry of a portion, up to where the reader has what it wants; false if
+def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found: _Sorted) -> bool:
+    """Decides about each entry of a stretch, up to where the reader has what it wants; false if
     nothing behind that is to be looked at now."""
     rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
     ranking = ruled.agenda.ranking
-    only, delays, fits, now = rules.only, rules.delay_field, reader.fits, ruled.now
-    numbers, payloads = portion
+    only, delays, order, fits = rules.only, rules.delay_field, rules.order_by, reader.fits
+    numbers, raw, ends, now = stretch.ids, stretch.raw, stretch.ends, ruled.now
     behind, ahead = pending.last, ruled.agenda.look_ahead()
-    entry_ids, given = found.entry_ids, found.given
-    until, looked_at = 0, len(payloads)
-    # Not zip(), which makes a pair for every entry in compiled code, too.
-    for at, payload in enumerate(payloads):
-        entry_id = numbers[at]
-        if only is not None and not only.holds(payload):
+    is_new = behind < numbers[0]  # Unless XGROUP SETID went back.
+    room = most - len(found.entry_ids)
+    low = high = 0  # Where a run of entries that are delivered begins and ends.
+    until, looked_at, end = 0, len(numbers), ends[0]
+    for at, entry_id in enumerate(numbers):
+        start, end = end, ends[at + 1]
+        if only is not None and not only.holds(raw, start, end):
             continue
         if delays is not None:
-            until = delays.time_in(payload)
+            until = delays.time_in(raw, start, end)
         in_flight = until <= now
-        if (
-            len(given) >= most
-            or ahead <= 0
-            or (fits is not None and in_flight and not fits(payload))
-        ):
+        if room <= 0 or ahead <= 0 or (fits is not None and in_flight and not fits(raw[start:end])):
             looked_at = at
             break
-        if entry_id <= behind and entry_id in pending:
-            # XGROUP SETID went back: it is delivered when it is due, as what it is.
+        if not is_new and entry_id in pending:  # It is delivered when it is due, as what it is.
             continue
-        if until < 0:
-            found.bad_delays.append((entry_id, payload))
-        if lanes is not None and not lanes.enter(entry_id, payload, in_flight and ranking is None):
+        if until < 0 and delays is not None:
+            found.bad_delays.append((entry_id, delays.value_in(raw, start, end) or b""))
+        value = None if order is None else order.value_in(raw, start, end)
+        if lanes is not None and not lanes.enter(entry_id, value, in_flight and ranking is None):
             ahead -= 1
         elif in_flight and ranking is not None:
-            ranking.add(entry_id, payload)
+            ranking.add_at(entry_id, raw, start, end)
             found.ranked += 1
             ahead -= 1
         elif in_flight:
-            entry_ids.append(entry_id)
-            given.append(payload)
+            if at > high:
+                found.give(stretch, low, high, reader.apart)
+                low = at
+            high = at + 1
+            room -= 1
             continue
         found.held.append(entry_id)
         found.until.append(0 if in_flight else until)
+    found.give(stretch, low, high, reader.apart)
     found.passed += numbers[:looked_at]
-    return looked_at == len(payloads)
+    return looked_at == len(numbers)
 
 
 def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
@@ -444,11 +456,10 @@ _SHOWN: Final = 64
 
 
 def _count_bad_delays(ruled: RuledGroup, found: list[tuple[int, bytes]]) -> None:
-    counts, field = ruled.group.counts, ruled.agenda.rules.delay_field
-    entry_id, payload = found[-1]
-    value = None if field is None else field.value_in(payload)
+    counts = ruled.group.counts
+    entry_id, value = found[-1]
     counts.bad_delays += len(found)
-    counts.bad_delay = entry_id, (value or b"")[:_SHOWN]
+    counts.bad_delay = entry_id, value[:_SHOWN]
 
 
 # --- what may be claimed ---------------------------------------------------------------------

@@ -183,11 +183,12 @@ def _kept_back(effect: e.KeptBack) -> list[bytes]:
 
 
 def _deliveries_ended(effect: e.DeliveriesEnded) -> list[bytes]:
-    lines = [
-        (entry_id, Ended(effect.time, consumer, effect.how, effect.reason))
-        for entry_id, consumer in zip(effect.ids, effect.consumers, strict=True)
-    ]
-    return own.ended(effect.key, effect.group, lines)
+    key, group, consumers = effect.key, effect.group, effect.consumers
+    line = Ended(effect.time, consumers[0], effect.how, effect.reason)
+    if consumers.count(consumers[0]) == len(consumers):
+        return own.ended_together(key, group, line, effect.ids)
+    named = zip(effect.ids, consumers, strict=True)
+    return own.ended(key, group, [(each, line._replace(consumer=name)) for each, name in named])
 
 
 def _policy_set(effect: e.PolicySet) -> list[bytes]:

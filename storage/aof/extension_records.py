@@ -46,6 +46,9 @@ group's policies keep them back follows, or one for each of them."""
 ENDED: Final = b"ended"
 """Key, group, and for each delivery that ended the ID of its entry, when that was, whose it was,
 how it ended, and the reason that was given."""
+ENDED_TOGETHER: Final = b"ended-together"
+"""Key, group, and of deliveries that ended alike when that was, whose they were, how they ended and
+the reason that was given; then the IDs of their entries."""
 POLICY: Final = b"policy"
 """Key, and names and values of the policies that the stream has from now on."""
 GROUP_POLICY: Final = b"group-policy"
@@ -119,6 +122,13 @@ def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[
         for entry_id, line in lines
     ]
     return _records((ENDED, key, group), words)
+
+
+def ended_together(key: bytes, group: bytes, line: Ended, entry_ids: Sequence[int]) -> list[bytes]:
+    """Return records of deliveries of these entries that ended alike."""
+    alike = number(line.time), line.consumer, line.how, line.reason
+    words = [(id_text(entry_id),) for entry_id in entry_ids]
+    return _records((ENDED_TOGETHER, key, group, *alike), words)
 
 
 def policy(key: bytes, group: bytes | None, settings: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -211,6 +221,7 @@ class RecordRestorer:
             RELEASED_UNTIL: _released_until,
             KEPT_BACK: self._kept_back,
             ENDED: _ended,
+            ENDED_TOGETHER: _ended_together,
             POLICY: _policy,
             GROUP_POLICY: _group_policy,
             TRIMMED: _trimmed,
@@ -294,12 +305,25 @@ def _released_until(db: Database, args: Arguments) -> None:
 
 def _ended(db: Database, args: Arguments) -> None:
     key, name, *words = args
-    _, group = group_at(db, key, name)
     columns = words[::5], words[1::5], words[2::5], words[3::5], words[4::5]
-    for text, time, consumer, how, reason in zip(*columns, strict=True):
+    for text, *line in zip(*columns, strict=True):
+        _note_ended(db, key, name, line, [text])
+
+
+def _ended_together(db: Database, args: Arguments) -> None:
+    _note_ended(db, args[0], args[1], args[2:6], args[6:])
+
+
+def _note_ended(
+    db: Database, key: bytes, name: bytes, words: Sequence[bytes], texts: Sequence[bytes]
+) -> None:
+    """Notes that deliveries of entries ended, as far as these are pending."""
+    _, group = group_at(db, key, name)
+    time, consumer, how, reason = words
+    line = Ended(integer(time), consumer, how, reason)
+    for text in texts:
         entry_id = ids.parse(text)
         if entry_id in group.pending:
-            line = Ended(integer(time), consumer, how, reason)
             group.pending.histories.note(entry_id, line)
 
 

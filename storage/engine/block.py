@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from storage.engine import nodes
-from storage.engine.compression import Packed, Packer
-from storage.engine.entries import decode_entry, next_line, pack
+from storage.engine.compression import Packed, Packer, ends_of
+from storage.engine.entries import Stretch, decode_entry, next_line, pack
 from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
@@ -384,6 +384,13 @@ class Block:
         if self.packed is None:
             return self.payloads[low:high]
         return [self.packed.slice(low, high, packer)]
+
+    def stretch(self, low: int, high: int, packer: Packer) -> Stretch:
+        """Return the entries at these places for who looks into each of them."""
+        if self.packed is not None:
+            return self.packed.stretch(low, high, packer)
+        payloads = self.payloads[low:high]
+        return Stretch(self.ids[low:high], b"".join(payloads), ends_of(payloads))
 
     def hold(self, low: int, high: int) -> Held:
         """The entries at these places as they are now, whatever becomes of the block; to be read

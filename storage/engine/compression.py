@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import lz4.block
 
-from storage.engine.entries import id_in
+from storage.engine.entries import Stretch, id_in
 from storage.engine.ids import HALF, NATIVE, decode
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _tighten(codes: list[int]) -> tuple[list[int], int]:
     return tight, shift
 
 
-def _ends_of(payloads: list[bytes]) -> list[int]:
+def ends_of(payloads: list[bytes]) -> list[int]:
     """Return where each of these begins that follow each other, and where the last one ends."""
     if not IS_COMPILED:
         return list(accumulate(map(len, payloads), initial=0))
@@ -206,7 +206,7 @@ class Packed:
         codes, self._shift = _encode(entry_ids, payloads)
         self._mask = (1 << self._shift) - 1
         self._codes = _narrow(codes)
-        self._ends = _narrow(_ends_of(payloads))
+        self._ends = _narrow(ends_of(payloads))
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
         self._form = QUICK
@@ -280,6 +280,11 @@ class Packed:
 
     def _cut(self, raw: bytes, low: int, high: int) -> list[bytes]:
         return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
+
+    def stretch(self, low: int, high: int, packer: Packer) -> Stretch:
+        """The entries at these places, still one behind the other."""
+        ends = list(self._ends[low : high + 1])
+        return Stretch(self.ids(low, high), self._read(ends[-1], packer), ends)
 
     def _read(self, end: int, packer: Packer) -> bytes:
         """Return the entries up to this byte at least; those of a block that was read before, not

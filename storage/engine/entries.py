@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -67,7 +66,7 @@ def decode_entry(payload: bytes) -> tuple[bytes, list[bytes]]:
         entry_id, items = unpack(payload)
         return entry_id, items
     start, end = text_at(payload, ID_AT)
-    return payload[start:end], _items_from(payload, next_line(payload, end + _LINE_END))
+    return payload[start:end], _items_from(payload, next_line(payload, end + LINE_END))
 
 
 def _items_from(payload: bytes, at: i64) -> list[bytes]:
@@ -76,7 +75,7 @@ def _items_from(payload: bytes, at: i64) -> list[bytes]:
     while at < len(payload):
         start, end = text_at(payload, at)
         items.append(payload[start:end])
-        at = end + _LINE_END
+        at = end + LINE_END
     return items
 
 
@@ -85,86 +84,22 @@ def id_of(payload: bytes) -> bytes:
     return payload[4 : payload.index(b"*", 4)]
 
 
-# --- fields of stored entries ----------------------------------------------------------------
+# --- what is where in stored entries ---------------------------------------------------------
 
-_CR: Final = 0x0D
+CR: Final = 0x0D
 _LF: Final = 0x0A
-_ZERO: Final = 0x30
+ZERO: Final = 0x30
 _NINE: Final = 0x39
-_LINE_END: Final = len(b"\r\n")
+LINE_END: Final = len(b"\r\n")
 ID_AT: Final = len(b"*2\r\n")
 """Where the ID stands in the RESP form of an entry."""
 _MOST_DIGITS: Final = 18
 """A number with more of them may not be one of 64 bits with a sign."""
-_LONGEST_TIME: Final = 16
-"""How many digits a time in milliseconds has at most."""
-_LEAST_MS: Final = 100_000_000_000
-"""A time below this is in seconds: in milliseconds it would be one in 1973 or before."""
-_DIGITS: Final = 100
-"""How many digits a number has at most, before its point and behind it."""
-_NUMBER: Final = re.compile(rb"-?[0-9]{1,%d}(\.[0-9]{1,%d})?" % (_DIGITS, _DIGITS))
-"""A decimal number that a double can hold."""
-
-NO_TIME: Final = -1
-"""What stands for a time that cannot be read as one."""
 
 
 def bulk(value: bytes) -> bytes:
     """Encode a bulk string."""
     return b"$%d\r\n%b\r\n" % (len(value), value)
-
-
-class Field:
-    """A field of entries, found in their RESP form without taking that apart: this is done for
-    every entry that a group comes to."""
-
-    __slots__ = ("_mark", "_size", "name")
-
-    def __init__(self, name: bytes) -> None:
-        self.name = name
-        self._mark: bytes = bulk(name)
-        self._size = len(self._mark)
-
-    def position_in(self, payload: bytes) -> int:
-        """Where the value of the first field of this name begins, as a bulk string; -1 without one.
-        ``payload`` is the RESP form of the entry."""
-        mark, size = self._mark, self._size
-        at = items_at(payload)
-        end = len(payload)
-        while at < end:
-            value = bulk_end(payload, at)
-            if value - at == size and payload[at:value] == mark:
-                return value
-            at = bulk_end(payload, value)
-        return -1
-
-    def value_in(self, payload: bytes) -> bytes | None:
-        """Return that value, ``None`` without one."""
-        at = self.position_in(payload)
-        if at < 0:
-            return None
-        start, end = text_at(payload, at)
-        return payload[start:end]
-
-    def time_in(self, payload: bytes) -> int:
-        """The time in Unix milliseconds that the field holds, which may hold seconds; 0 without the
-        field, :data:`NO_TIME` if it holds no time."""
-        value = self.value_in(payload)
-        if value is None:
-            return 0
-        if not value.isdigit() or len(value) > _LONGEST_TIME:
-            return NO_TIME
-        time = int(value)
-        return time if time >= _LEAST_MS else time * 1000
-
-    def number_in(self, payload: bytes) -> float:
-        """Return the decimal number that the field holds, to double precision; 0 without the field,
-        or if it holds none."""
-        value = self.value_in(payload)
-        if value is None:
-            return 0.0
-        plain = value.isdigit() and len(value) <= _DIGITS
-        return float(value) if plain or _NUMBER.fullmatch(value) else 0.0
 
 
 def next_line(data: bytes, at: i64) -> i64:
@@ -180,17 +115,17 @@ def text_at(data: bytes, at: i64) -> tuple[i64, i64]:
     length: i64 = 0
     at += 1
     digit: i64 = data[at]
-    while digit != _CR:
-        length = length * 10 + digit - _ZERO
+    while digit != CR:
+        length = length * 10 + digit - ZERO
         at += 1
         digit = data[at]
-    at += _LINE_END
+    at += LINE_END
     return at, at + length
 
 
 def bulk_end(data: bytes, at: i64) -> i64:
     """Return where the bulk string at ``at`` ends, with the line break behind it."""
-    return text_at(data, at)[1] + _LINE_END
+    return text_at(data, at)[1] + LINE_END
 
 
 def items_at(payload: bytes) -> i64:
@@ -203,7 +138,7 @@ def items_of(payload: bytes) -> tuple[int, int, int]:
     begin themselves, and how many they are."""
     start = bulk_end(payload, ID_AT)
     count, end = _number_at(payload, start + 1)
-    return start, end + _LINE_END, count
+    return start, end + LINE_END, count
 
 
 def id_in(payload: bytes) -> tuple[i64, i64, i64]:
@@ -223,24 +158,21 @@ def _number_at(data: bytes, at: i64) -> tuple[i64, i64]:
     """Return the number that the digits at ``at`` make, and where they end."""
     number: i64 = 0
     digit: i64 = data[at]
-    while _ZERO <= digit <= _NINE:
-        number = number * 10 + digit - _ZERO
+    while ZERO <= digit <= _NINE:
+        number = number * 10 + digit - ZERO
         at += 1
         digit = data[at]
     return number, at
 
 
-class Condition:
-    """A field and the value that it must have."""
+class Stretch:
+    """Consecutive entries: their IDs, and their RESP forms one behind the other in ``raw``.
 
-    __slots__ = ("_field", "_size", "_value")
+    ``ends`` are the places there at which each of them begins, and the last one ends."""
 
-    def __init__(self, name: bytes, value: bytes) -> None:
-        self._field = Field(name)
-        self._value: bytes = bulk(value)
-        self._size = len(self._value)
+    __slots__ = ("ends", "ids", "raw")
 
-    def holds(self, payload: bytes) -> bool:
-        """Whether the entry has the field with the value."""
-        at = self._field.position_in(payload)
-        return at >= 0 and payload[at : at + self._size] == self._value
+    def __init__(self, ids: list[int], raw: bytes, ends: list[int]) -> None:
+        self.ids = ids
+        self.raw = raw
+        self.ends = ends

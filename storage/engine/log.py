@@ -44,6 +44,7 @@ from storage.engine import ids, nodes
 from storage.engine.block import Block, Held, LoadedRun, read_held, read_reversed
 from storage.engine.compression import Packer
 from storage.engine.entries import (
+    Stretch,
     bulk,
     decode_entry,
     encode_entry,
@@ -315,6 +316,11 @@ class EntryLog:
             entry_ids += block.ids_at(low, high)
             found += block.payloads_at(low, high, packer)
         return entry_ids, found
+
+    def stretches(self, start: int, count: int) -> list[Stretch]:
+        """Return up to ``count`` entries from ``start`` on for who looks into each of them."""
+        spans, packer = self._spans(start, ids.MAX, count), self._limits.packer
+        return [block.stretch(low, high, packer) for block, low, high in spans]
 
     def chunks(self, start: int, end: int, count: int) -> tuple[int, list[bytes]]:
         """The number of entries that :meth:`range` would find, and their RESP forms in any number

@@ -7,23 +7,27 @@ from hypothesis import given
 from hypothesis.strategies import binary, lists, sampled_from, tuples
 
 from storage.engine import entries
-from storage.engine.entries import NO_TIME, Condition, Field, decode_entry, encode_entry
+from storage.engine.entries import decode_entry, encode_entry
+from storage.engine.fields import NO_TIME, Condition, Field
 
 NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
 ITEMS = lists(tuples(NAMES, binary(max_size=12)), min_size=1, max_size=40)
 
 
-@given(NAMES, ITEMS)
+@given(NAMES, ITEMS, sampled_from([b"", b"*2\r\n$3\r\n8-0\r\n*2\r\n$1\r\na\r\n$1\r\nx\r\n"]))
 def test_the_first_field_of_a_name_is_found_as_when_the_entry_is_taken_apart(
-    name: bytes, pairs: list[tuple[bytes, bytes]]
+    name: bytes, pairs: list[tuple[bytes, bytes]], behind: bytes
 ) -> None:
     payload = encode_entry(7 << 64, [word for pair in pairs for word in pair])
     items = decode_entry(payload)[1]
     values = [items[at + 1] for at in range(0, len(items), 2) if items[at] == name]
     expected = values[0] if values else None
-    assert Field(name).value_in(payload) == expected
-    for value in {b"", b"x", *values}:
-        assert Condition(name, value).holds(payload) == (value == expected)
+    assert Field(name).value_of(payload) == expected
+    raw, end = b"before" + payload + behind, 6 + len(payload)
+    assert Field(name).value_in(raw, 6, end) == expected
+    for value in {b"", b"x", *values, b"x" * 100}:
+        assert Condition(name, value).holds(raw, 6, end) == (value == expected)
+        assert Condition(name, value).holds(payload, 0, len(payload)) == (value == expected)
 
 
 @given(ITEMS)
@@ -53,8 +57,9 @@ def test_an_entry_is_taken_apart_the_same_whether_its_bytes_are_walked_over_or_n
     ],
 )
 def test_a_time_is_in_milliseconds_or_in_seconds(value: bytes, time: int) -> None:
-    assert Field(b"at").time_in(encode_entry(1, [b"at", value])) == time
-    assert Field(b"other").time_in(encode_entry(1, [b"at", value])) == 0
+    payload = encode_entry(1, [b"at", value])
+    assert Field(b"at").time_in(payload, 0, len(payload)) == time
+    assert Field(b"other").time_in(payload, 0, len(payload)) == 0
 
 
 @pytest.mark.parametrize(
@@ -76,5 +81,6 @@ def test_a_time_is_in_milliseconds_or_in_seconds(value: bytes, time: int) -> Non
     ],
 )
 def test_a_number_is_decimal_and_what_is_none_is_zero(value: bytes, number: float) -> None:
-    assert Field(b"at").number_in(encode_entry(1, [b"at", value])) == number
-    assert Field(b"other").number_in(encode_entry(1, [b"at", value])) == 0
+    payload = encode_entry(1, [b"at", value])
+    assert Field(b"at").number_in(payload, 0, len(payload)) == number
+    assert Field(b"other").number_in(payload, 0, len(payload)) == 0

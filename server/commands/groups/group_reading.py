@@ -297,7 +297,7 @@ class _GroupRead:
         of a group whose policies choose none."""
         options = self._options
         fits = None if budget.unlimited else budget.fits
-        reader = Reader(consumer, options.noack, fits)
+        reader = Reader(consumer, options.noack, options.claim is not None, fits)
         ruled.agenda.build(ruled.group.pending, ruled.stream.log)
         most = min(options.count - len(entries), budget.entries, ruled.allowed)
         ranks = ruled.agenda.ranking is not None
@@ -311,10 +311,9 @@ class _GroupRead:
             return 0, iter(())
         if not ruled.agenda.rules.selects:
             return self._new(ruled, consumer, budget, most)
-        payloads, more = deliver_selected(ruled, reader, most)
+        count, pieces, more = deliver_selected(ruled, reader, most)
         self._incomplete = self._incomplete or more
-        entries += payloads if options.claim is None else _as_new(payloads)
-        return 0, iter(())
+        return count, iter([_as_new(pieces) if reader.apart else pieces])
 
     def _history(self, ref: GroupRef, consumer: Consumer, start: int, budget: Budget) -> Entries:
         """Delivers the consumer's own pending entries above ``start`` once more."""

@@ -6,15 +6,13 @@ from hypothesis import given
 from hypothesis.strategies import booleans, integers, lists, sampled_from, tuples
 
 from server.delivery.lanes import PIECE, Lanes
-from storage.engine.entries import Field
 
 ACTIONS = ["enter", "enter", "enter", "take off", "land", "leave"]
 
 
-def payload(value: int) -> bytes:
-    """An entry with the value; with 0 one that has no such field."""
-    name = b"order" if value else b"other"
-    return b"*2\r\n$3\r\n1-1\r\n*2\r\n$5\r\n%s\r\n$1\r\n%d\r\n" % (name, value)
+def text(value: int) -> bytes | None:
+    """The value of an entry; with 0 it has no such field."""
+    return b"%d" % value if value else None
 
 
 class Rule:
@@ -38,11 +36,11 @@ class Rule:
 def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
     steps: list[tuple[str, int, int, bool]],
 ) -> None:
-    lanes, rule = Lanes(Field(b"order")), Rule()
+    lanes, rule = Lanes(), Rule()
     for action, entry_id, value, flies in steps:
         if action == "enter" and entry_id not in rule.entries:
             alone = not rule.lane(value)
-            assert lanes.enter(entry_id, payload(value), flies) == alone
+            assert lanes.enter(entry_id, text(value), flies) == alone
             rule.entries[entry_id] = (value, flies and alone)
         elif entry_id in rule.entries and action != "enter":
             its, flying = rule.entries[entry_id]
@@ -64,19 +62,19 @@ def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
 
 
 def test_an_entry_that_is_entered_again_stays_where_it_is() -> None:
-    lanes = Lanes(Field(b"order"))
-    assert lanes.enter(1, payload(1), True)
-    assert lanes.enter(1, payload(1), True)
-    assert not lanes.enter(2, payload(1), True)
-    assert not lanes.enter(2, payload(1), True)
+    lanes = Lanes()
+    assert lanes.enter(1, text(1), True)
+    assert lanes.enter(1, text(1), True)
+    assert not lanes.enter(2, text(1), True)
+    assert not lanes.enter(2, text(1), True)
     assert lanes.leave([1]) == [2]
     assert lanes.is_next(2)
 
 
 def test_very_many_entries_leave_their_lanes_in_any_order() -> None:
-    lanes, many = Lanes(Field(b"order")), PIECE + 10
+    lanes, many = Lanes(), PIECE + 10
     for entry_id in range(1, many + 1):
-        assert lanes.enter(entry_id, payload(1 + entry_id % 5), False) == (entry_id <= 5)
+        assert lanes.enter(entry_id, text(1 + entry_id % 5), False) == (entry_id <= 5)
     assert lanes.waiting == many - 5
     assert lanes.leave(range(1, 21)) == list(range(6, 26))
     assert lanes.leave(range(many, PIECE - 10, -1)) == [

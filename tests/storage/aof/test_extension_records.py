@@ -92,23 +92,34 @@ def test_how_deliveries_ended_is_a_record_behind_what_ended_them() -> None:
         [b"released", b"k", b"g", b"1-1", b"1"],
         [b"skip", b"1"],
         b"XCLAIM k g  0 1-1 TIME 0 RETRYCOUNT 1 FORCE JUSTID".split(b" "),
-        [b"ended", b"k", b"g", b"1-1", b"%d" % T, b"ann", b"fail", b"tea"],
+        [b"ended-together", b"k", b"g", b"%d" % T, b"ann", b"fail", b"tea", b"1-1"],
         [b"EXEC"],
     ]
+
+
+def test_deliveries_of_several_consumers_that_ended_are_told_of_one_by_one() -> None:
+    more = "XREADGROUP GROUP g bob COUNT 1 STREAMS k >", "PENSTOCK POLICY SET k GROUP g reasons yes"
+    recording = recorded(*PENDING, "XADD k 3-1 a 1", *more)
+    found = sent(recording, "XNACK k g FAIL IDS 2 1-1 3-1")
+    assert found[-2][:8] == [b"ended", b"k", b"g", b"1-1", b"%d" % T, b"ann", b"fail", b""]
+    assert found[-2][8:] == [b"3-1", b"%d" % T, b"bob", b"fail", b""]
 
 
 def test_how_a_delivery_ended_is_nothing_of_what_is_not_pending() -> None:
     recording = recorded(*PENDING)
     direct = Direct()
     lines = [b"1-1", b"5", b"ann", b"fail", b"tea", b"9-9", b"5", b"ann", b"fail", b"tea"]
-    load(direct, recording.rewritten() + own.record(own.ENDED, b"k", b"g", *lines))
+    together = [b"6", b"bob", b"timeout", b"", b"1-1", b"9-9"]
+    records = own.record(own.ENDED, b"k", b"g", *lines)
+    records += own.record(own.ENDED_TOGETHER, b"k", b"g", *together)
+    load(direct, recording.rewritten() + records)
     stream = direct.server.state.keyspace.databases[0].stream(b"k")
     assert stream is not None
     histories = stream.groups[b"g"].pending.histories
     [entry_id] = histories.ids()
     assert (entry_id, histories.lines(entry_id)) == (
         1 << 64 | 1,
-        [Ended(5, b"ann", b"fail", b"tea")],
+        [Ended(5, b"ann", b"fail", b"tea"), Ended(6, b"bob", b"timeout", b"")],
     )
 
 
