@@ -128,11 +128,6 @@ def bulk_end(data: bytes, at: i64) -> i64:
     return text_at(data, at)[1] + LINE_END
 
 
-def items_at(payload: bytes) -> i64:
-    """Return where the fields and values begin in the RESP form of an entry."""
-    return next_line(payload, bulk_end(payload, ID_AT))
-
-
 def items_of(payload: bytes) -> tuple[int, int, int]:
     """Return where the array of fields and values begins in the RESP form of an entry, where they
     begin themselves, and how many they are."""

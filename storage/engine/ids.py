@@ -44,15 +44,15 @@ def split(entry_id: int) -> tuple[int, int]:
     """The halves ``(ms, seq)`` of an ID."""
     if IS_COMPILED:  # To shift and to mask an integer of 128 bits takes twice as long.
         data = entry_id.to_bytes(16, "big")
-        ms: i64 = 0
-        seq: i64 = 0
-        at: i64 = 0
-        while at < 8:
-            high: i64 = data[at]
-            low: i64 = data[at + 8]
-            ms, seq = ms << 8 | high, seq << 8 | low
-            at += 1
-        if ms >= 0 and seq >= 0:
+        if data[0] < 0x80 and data[8] < 0x80:  # Both halves are native integers.
+            ms: i64 = 0
+            seq: i64 = 0
+            at: i64 = 0
+            while at < 8:
+                high: i64 = data[at]
+                low: i64 = data[at + 8]
+                ms, seq = ms << 8 | high, seq << 8 | low
+                at += 1
             return ms, seq
     return entry_id >> 64, entry_id & HALF
 

@@ -51,6 +51,9 @@ def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes)
 
 
 @given(entry_id=IDS, walks=st.booleans())
+@example(entry_id=ids.join(2**63, 0), walks=True)
+@example(entry_id=ids.join(0, 2**63), walks=True)
+@example(entry_id=ids.join(2**63 - 1, 2**63 - 1), walks=True)
 def test_the_halves_of_an_id_join_to_the_same_id(entry_id: int, walks: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ids, "IS_COMPILED", walks)
