@@ -492,7 +492,8 @@ class History:
             if not self.redriven and not self.claimed:
                 owned = [self.facts.entries[number] for number, owner, _ in pending if owner]
                 order = {known.value for known in owned if not known.forgotten}
-                assert kept[b"turn"] >= sum(known.value in order for known in never)
+                values = [known.value for known in never if not known.forgotten]
+                assert kept[b"turn"] >= sum(value in order for value in values)
 
     def check_reasons(self, pending: list[tuple[int, str, int]]) -> None:
         """That all deliveries of an entry that have ended are told of, ten of them at most."""
