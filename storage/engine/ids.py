@@ -43,12 +43,12 @@ def join(ms: int, seq: int) -> int:
 def split(entry_id: int) -> tuple[int, int]:
     """The halves ``(ms, seq)`` of an ID."""
     if IS_COMPILED:  # To shift and to mask an integer of 128 bits takes twice as long.
-        data = entry_id.to_bytes(16, "big")
-        if data[0] < 0x80 and data[8] < 0x80:  # Both halves are native integers.
+        data = entry_id.to_bytes(17, "big")  # What is behind the last ID has room in them as well.
+        if data[0] == 0 and data[1] < 0x80 and data[9] < 0x80:  # Both are native integers.
             ms: i64 = 0
             seq: i64 = 0
-            at: i64 = 0
-            while at < 8:
+            at: i64 = 1
+            while at < 9:
                 high: i64 = data[at]
                 low: i64 = data[at + 8]
                 ms, seq = ms << 8 | high, seq << 8 | low

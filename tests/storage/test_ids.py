@@ -64,6 +64,14 @@ def test_the_halves_of_an_id_join_to_the_same_id(entry_id: int, walks: bool) -> 
     assert ids.text(entry_id) == b"%d-%d" % (ms, seq)
 
 
+@pytest.mark.parametrize("walks", [False, True])
+def test_what_is_behind_the_last_id_has_halves(
+    walks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids, "IS_COMPILED", walks)
+    assert ids.split(ids.MAX + 1) == (ids.HALF + 1, 0)
+
+
 @given(low=IDS, high=IDS)
 def test_ids_compare_as_their_halves_do(low: int, high: int) -> None:
     assert (low < high) == (ids.split(low) < ids.split(high))
