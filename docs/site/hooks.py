@@ -24,6 +24,7 @@ PAGES: Final = {
     "examples/kubernetes/server.yaml": "examples/server.yaml",
     "examples/notebook/orders.ipynb": "examples/orders.ipynb",
     "benchmarks/results/latest.md": "measurements.md",
+    "benchmarks/results/policies.md": "measurements-policies.md",
     "benchmarks/results/spark.md": "measurements-spark.md",
 }
 """Files of the repository, and the pages that are made of them."""

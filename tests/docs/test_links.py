@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -28,6 +29,19 @@ OF_CODE_HOST = re.compile(
 """What a code host has beside the files of the repository."""
 
 
+def files_of_site() -> set[Path]:
+    """Files beside docs/ that become pages.
+
+    They are read and not imported, as the tools of the site are an environment of their own."""
+    module = ast.parse((ROOT / "docs" / "site" / "hooks.py").read_text())
+    (pages,) = (
+        line.value
+        for line in module.body
+        if isinstance(line, ast.AnnAssign) and ast.unparse(line.target) == "PAGES" and line.value
+    )
+    return {ROOT / source for source in ast.literal_eval(pages)}
+
+
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -47,6 +61,18 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(target.read_text()), link
+
+
+def test_links_out_of_the_documentation_lead_to_pages_of_the_site() -> None:
+    docs, files = ROOT / "docs", files_of_site()
+    for page in docs.rglob("*.md"):
+        targets = (
+            (page.parent / link.partition("#")[0]).resolve()
+            for link in links(page.read_text())
+            if not re.match("[a-z]+:", link)
+        )
+        beside = {target for target in targets if not target.is_relative_to(docs)}
+        assert beside <= files, page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
