@@ -105,7 +105,6 @@ class RunState:
         self._clock = clock
         self._started = clock()
         self._queries = {name: _Query() for name in queries}
-        self._run_failure: Failure | None = None
         self._state = "running"
         self._error: str | None = None
         self._lock = threading.Lock()
@@ -116,11 +115,10 @@ class RunState:
             self._queries[batch.query].batch(batch, self._clock())
 
     def failure(self, failure: Failure) -> None:
-        """Notes a failed attempt."""
+        """Notes a failed attempt of a query; that of a run is told by :meth:`end`."""
+        if failure.query is None:
+            return
         with self._lock:
-            if failure.query is None:
-                self._run_failure = failure
-                return
             query = self._queries[failure.query]
             query.failures[failure.error, failure.retry] += 1
             query.last_failure = failure
