@@ -3,11 +3,12 @@
 While a block grows, each entry is two objects: an integer and a byte string. Once the block is full
 it is packed: its IDs become one array of small integers, and its entries one byte string, of which
 a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
-the packing. A block that nobody reads for some time is compressed again, with zlib, which takes
-longer and makes it smaller: the entries, or what LZ4 has left of them. Who reads one decompresses
-what is wanted, and gives it up; who reads it again soon keeps it decompressed beside, within a
-limit on all such bytes, until it has been idle for some time. So reads at random places of a long
-stream keep nothing that is not read again.
+the packing, but for blocks of a few large entries: to clear LZ4's table takes longer than all else
+that is done for them. A block that nobody reads for some time is compressed again, with zlib, which
+takes longer and makes it smaller: the entries, or what LZ4 has left of them. Who reads one
+decompresses what is wanted, and gives it up; who reads it again soon keeps it decompressed beside,
+within a limit on all such bytes, until it has been idle for some time. So reads at random places of
+a long stream keep nothing that is not read again.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _MOST_MS: Final = 1 << 40
 _AT_ONCE: Final = 8
 """Where more entries than these were added in a millisecond, their IDs are packed together."""
 _FEW: Final = 16
-"""For up to so many numbers, or IDs, what is quicker for many takes longer."""
+"""For up to so many numbers, IDs or entries, what is quicker for many takes longer."""
 
 _squeeze = cast("Callable[[bytes], bytes]", lz4.block.compress)
 _expand = cast("Callable[[bytes], bytes]", lz4.block.decompress)
@@ -399,7 +400,8 @@ class Packer:
         packed = self._full.popleft().pack()
         if packed is None:
             return 0
-        packed.squeeze()
+        if len(packed) > _FEW:
+            packed.squeeze()
         self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
         return packed.size
 

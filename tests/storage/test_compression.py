@@ -45,10 +45,10 @@ def entry(entry_id: int) -> bytes:
 
 
 def full_blocks(limits: StreamLimits, count: int, value: bytes = b"v" * 50) -> EntryLog:
-    """A log with so many full blocks of ten entries, and one that is not."""
-    limits.max_entries = 10
+    """A log with so many full blocks of twenty entries, and one that is not."""
+    limits.max_entries = 20
     log = EntryLog(limits)
-    for ms in range(1, 10 * count + 2):
+    for ms in range(1, 20 * count + 2):
         log.append(ids.join(ms, 0), [b"f", value])
     return log
 
@@ -166,7 +166,7 @@ def test_a_block_is_packed_and_compressed_in_the_round_after_it_has_become_full(
 
 
 def test_a_round_packs_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "PACKED_A_ROUND", 1000)
+    monkeypatch.setattr(compression, "PACKED_A_ROUND", 2000)
     limits = StreamLimits()
     log = full_blocks(limits, 3)
     assert limits.packer.round(1)
@@ -194,7 +194,7 @@ def test_a_block_that_nobody_has_touched_for_a_while_is_compressed_further() -> 
     limits.packer.round(1)
     quick = held(log)
     limits.packer.round(COLD_AFTER_MS)
-    read_twice(log, 11)
+    read_twice(log, 21)
     limits.packer.round(COLD_AFTER_MS + 1)
     first, second, _ = held(log)
     assert first is not None
@@ -244,15 +244,15 @@ def test_a_run_is_added_to_a_compressed_block_that_may_be_longer_now() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(1)
-    assert log.delete(ids.join(11, 0))
+    assert log.delete(ids.join(21, 0))
     assert [size is None for size in held(log)] == [False]
     limits.max_entries = 100
     added = log.append_run(
-        Run(ids.join(12, 0), 1, [b"$1\r\nf\r\n"], [b"$1\r\nf\r\n$1\r\nv\r\n"] * 3)
+        Run(ids.join(22, 0), 1, [b"$1\r\nf\r\n"], [b"$1\r\nf\r\n$1\r\nv\r\n"] * 3)
     )
     assert held(log) == [None]
-    assert log.range(ids.join(12, 0), ids.MAX, 9) == added
-    assert log.length == 13
+    assert log.range(ids.join(22, 0), ids.MAX, 9) == added
+    assert log.length == 23
     log.check()
 
 
@@ -278,13 +278,13 @@ def test_a_block_that_is_read_again_and_again_is_decompressed_twice(
 def test_reading_everything_does_not_uncompress_everything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compression, "THAWED_BYTES", 2000)
+    monkeypatch.setattr(compression, "THAWED_BYTES", 4000)
     limits = StreamLimits()
     log = full_blocks(limits, 10)
     limits.packer.round(0)
     cold = held(log)
     for _ in range(2):
-        assert len(log.range(0, ids.MAX, 1000)) == 101
+        assert len(log.range(0, ids.MAX, 1000)) == 201
     thawed = [size for size, before in zip(held(log), cold, strict=True) if size != before]
     assert len(thawed) == 2
 
@@ -322,15 +322,15 @@ def test_entries_that_are_very_regular_become_smaller_than_zlib_makes_them() -> 
 
 def test_what_does_not_get_smaller_is_not_compressed() -> None:
     limits = StreamLimits()
-    limits.max_entries = 10
+    limits.max_entries = 20
     noise = EntryLog(limits)
-    for ms in range(1, 12):
-        noise.append(ids.join(ms, 0), [b"f", random.Random(ms).randbytes(300)])
+    for ms in range(1, 22):
+        noise.append(ids.join(ms, 0), [b"f", random.Random(ms).randbytes(100)])
     limits.packer.round(0)
     assert held(noise) == [raw_size(noise), None]
     limits.packer.round(COLD_AFTER_MS)
     assert held(noise) == [raw_size(noise), None]
-    assert len(noise.range(0, ids.MAX, 100)) == 11
+    assert len(noise.range(0, ids.MAX, 100)) == 21
     noise.check()
 
 
@@ -405,11 +405,11 @@ def test_a_block_that_becomes_the_last_again_takes_more_entries() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(0)
-    limits.max_entries = 20
-    assert log.delete(ids.join(11, 0))
-    log.append(ids.join(12, 0), [b"f", b"v"])
+    limits.max_entries = 30
+    assert log.delete(ids.join(21, 0))
+    log.append(ids.join(22, 0), [b"f", b"v"])
     assert log.block_count == 1
-    assert log.length == 11
+    assert log.length == 21
     log.check()
 
 
@@ -420,11 +420,11 @@ def test_blocks_that_are_dropped_keep_no_memory_until_their_turn_comes() -> None
     limits.packer.round(0)
     packed = first.packed
     assert packed is not None
-    log.trim_to_length(11)
+    log.trim_to_length(21)
     assert (packed.held, second.packed and second.packed.held) == (0, 0)
     limits.packer.round(COLD_AFTER_MS)
     assert third.packed is not None
-    assert len(log.range(0, ids.MAX, 100)) == 11
+    assert len(log.range(0, ids.MAX, 100)) == 21
 
 
 def test_a_block_that_is_dropped_before_it_was_packed_never_is() -> None:
@@ -442,10 +442,24 @@ def test_a_block_that_is_dropped_while_it_is_decompressed_is_forgotten() -> None
     log = full_blocks(limits, 2)
     limits.packer.round(0)
     for _ in range(2):
-        assert len(log.range(0, ids.MAX, 100)) == 21
+        assert len(log.range(0, ids.MAX, 100)) == 41
     packed = log.blocks[0].packed
     assert packed is not None
-    log.trim_to_length(11)
+    log.trim_to_length(21)
     limits.packer.round(COLD_AFTER_MS)
     assert packed.held == 0
     log.check()
+
+
+def test_a_block_of_a_few_large_entries_is_only_compressed_when_nobody_touches_it() -> None:
+    limits = StreamLimits()
+    log = EntryLog(limits)
+    for ms in range(1, 6):
+        log.append(ids.join(ms, 0), [b"f", b"temperature 19.8, " * 50])
+    entries = log.range(0, ids.MAX, 9)
+    limits.packer.round(0)
+    raw = held(log)[0]
+    assert raw == raw_size(log)
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(log)[0] < raw / 4  # type: ignore[operator]
+    assert log.range(0, ids.MAX, 9) == entries
