@@ -248,7 +248,7 @@ class Adder:
                 entry_id, text = moment.first + number, moment.text(number)
             else:
                 entry_id = stream.next_from(moment.first)
-                ms, text = ids.UNKNOWN, text_of(entry_id)
+                ms, text = ids.UNKNOWN, text_of(*ids.split(entry_id))
         payload = b"*2\r\n%b%b%b" % (text, form.header, piece)
         stream.add_packed(entry_id, ms, seq, payload, len(form.header) + len(piece), alike)
         read.replies.append(text)

@@ -71,6 +71,11 @@ def read_reversed(held: Held) -> list[bytes]:
     return packed.glance_each(low, high)[::-1]
 
 
+def is_near(ms: i64, seq: i64) -> bool:
+    """Whether an ID is near the first of its block, of which the halves are so much lower."""
+    return 0 <= ms < _NEAR and -_NEAR < seq < _NEAR
+
+
 class LoadedRun:
     """Entries with ascending IDs and the same field names, to be added one after the other.
 
@@ -176,9 +181,7 @@ class Block:
 
     def _is_near(self, ms: i64, seq: i64) -> bool:
         """Whether an ID with these halves is surely near the first."""
-        return (
-            ms >= 0 and self._ms >= 0 and ms - self._ms < _NEAR and -_NEAR < seq - self._seq < _NEAR
-        )
+        return ms >= 0 and self._ms >= 0 and is_near(ms - self._ms, seq - self._seq)
 
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
@@ -449,13 +452,14 @@ class Block:
         block.last, block.taken, block._measured = last, deleted, size
         return block
 
-    def fill(self, ids: list[int], payloads: list[bytes]) -> None:
-        """Adds the live entries of a block that :meth:`of_node` has made."""
+    def fill(self, ids: list[int], payloads: list[bytes], near: bool) -> None:
+        """Adds the live entries of a block that :meth:`of_node` has made; ``near`` tells that all
+        of them are near its first (:func:`is_near`)."""
         self._measured -= nodes.head_size(len(ids), self.taken, self._names)
         self.ids, self.payloads = ids, payloads
         self.taken += len(ids)
-        for entry_id in ids:
-            self._note(entry_id)
+        if not near:
+            self._far = MIN
 
     # --- its outline, for a log that is written anew --------------------------------------
 

@@ -52,6 +52,11 @@ def with_items(head: bytes, items: list[bytes]) -> bytes:
     return b"".join(pieces)
 
 
+def line_before(length: int) -> bytes:
+    """What stands before a bulk string of so many bytes, from the end of the line before it on."""
+    return _LENGTHS[length] if length < len(_LENGTHS) else b"\r\n$%d\r\n" % length
+
+
 def unpack(data: bytes) -> list[Any]:
     """The elements of an array in RESP; what they are is up to the caller to know."""
     reader = Reader()

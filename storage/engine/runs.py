@@ -77,11 +77,10 @@ class Moment:
         return head + _ENDS[seq]
 
 
-def text_of(entry_id: int) -> bytes:
-    """Return an ID as a bulk string."""
-    seq = entry_id & HALF
+def text_of(ms: int, seq: int) -> bytes:
+    """Return the ID with these halves as a bulk string."""
     end = _ENDS[seq] if seq < len(_ENDS) else b"%d\r\n" % seq
-    return _head(entry_id >> 64, len(end) - len(b"\r\n")) + end
+    return _head(ms, len(end) - len(b"\r\n")) + end
 
 
 def _texts(first: int, count: int) -> list[bytes]:

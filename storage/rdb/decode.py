@@ -8,18 +8,22 @@ not be has :class:`DamagedRDB` raised.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from storage.engine.block import Block
-from storage.engine.entries import head_of, with_items
+from storage.engine.block import Block, is_near
+from storage.engine.entries import line_before
 from storage.engine.groups import Group
-from storage.engine.ids import HALF, MIN, text
+from storage.engine.ids import HALF, MIN, NATIVE, join, split, text
 from storage.engine.limits import StreamLimits
 from storage.engine.pending import MOST, Consumer
+from storage.engine.runs import text_of
 from storage.engine.stream import Stream
-from storage.rdb import codes, listpack
-from storage.rdb.listpack import DamagedListpack
+from storage.rdb import codes
+from storage.rdb.listpack import DamagedListpack, Reader
 from storage.rdb.source import DamagedRDB, Source
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 _KEY: Final = 16
 """Bytes of an ID that is stored as such."""
@@ -80,14 +84,12 @@ def _add_node(source: Source, stream: Stream) -> None:
     offset = source.offset
     data = source.string()
     try:
-        found = listpack.elements(data)
+        block = _Node(first, data).block()
     except DamagedListpack as error:
         # Within compressed data there is no offset that would say more.
         inside = source.offset - offset > len(data)
         at = source.offset - len(data) + error.offset if inside else offset
         raise DamagedRDB(at, error.reason) from None
-    try:
-        block = _Node(first, found).block(len(data))
     except ValueError as wrong:
         raise DamagedRDB(offset, str(wrong)) from None
     except IndexError:
@@ -97,82 +99,105 @@ def _add_node(source: Source, stream: Stream) -> None:
 
 
 class _Node:
-    """Takes the elements of a node apart. Every method raises :class:`ValueError`, with a reason,
-    or :class:`IndexError` where they end early."""
+    """Takes a node apart, and makes the RESP form of each of its entries. Every method raises
+    :class:`DamagedListpack`, :class:`ValueError` with a reason, or :class:`IndexError` where the
+    elements end early."""
 
-    __slots__ = ("_at", "_elements", "_entry_ids", "_first", "_payloads")
+    __slots__ = (
+        "_elements",
+        "_first",
+        "_first_ms",
+        "_first_seq",
+        "_ids",
+        "_ms",
+        "_names",
+        "_near",
+        "_payloads",
+        "_seq",
+    )
 
-    def __init__(self, first: int, elements: list[bytes | int]) -> None:
+    def __init__(self, first: int, data: bytes) -> None:
         self._first = first
-        self._elements = elements
-        self._at = 0
-        self._entry_ids: list[int] = []
+        self._first_ms, self._first_seq = split(first)
+        self._ms, self._seq = split(max(first - 1, MIN))
+        """The halves of the last ID so far."""
+        self._elements = Reader(data)
+        self._names: list[bytes] = []
+        self._ids: list[int] = []
         self._payloads: list[bytes] = []
+        self._near = True
 
-    def block(self, size: int) -> Block | None:
+    def block(self) -> Block | None:
         """The block; ``None`` if all entries are deleted."""
         live, deleted = self._number(), self._number()
-        names = self._texts(self._number())
+        names = [self._text() for _ in range(self._number())]
+        self._names = [b"%b%b" % (line_before(len(name)), name) for name in names]
         if self._number() != 0:
             raise ValueError("a node of a stream whose field names do not end")
-        last = max(self._first - 1, MIN)
         gone = 0
-        while self._at < len(self._elements):
+        while not self._elements.is_at_end():
             flags = self._number()
             if flags > codes.DELETED | codes.SAME_FIELDS:
                 raise ValueError("an entry of a stream with unknown flags")
-            entry_id = self._next_id()
-            if entry_id <= last:
-                raise ValueError("entries of a stream that are not in the order of their IDs")
-            last = entry_id
-            items = self._items(flags, names)
-            if flags & codes.DELETED:
-                gone += 1
-            else:
-                self._entry_ids.append(entry_id)
-                self._payloads.append(with_items(head_of(entry_id >> 64, entry_id & HALF), items))
-        if (live, deleted) != (len(self._entry_ids), gone):
+            self._add_entry(flags)
+            gone += flags & codes.DELETED
+        if (live, deleted) != (len(self._ids), gone):
             raise ValueError("a node of a stream with a wrong number of entries")
         if not live:
             return None
-        block = Block.of_node(self._first, last, names, deleted, size)
-        block.fill(self._entry_ids, self._payloads)
+        last = join(self._ms, self._seq)
+        block = Block.of_node(self._first, last, names, deleted, len(self._elements.data))
+        block.fill(self._ids, self._payloads, self._near)
         return block
 
-    def _next_id(self) -> int:
-        first = self._first
-        ms = ((first >> 64) + self._signed()) & HALF
-        return ms << 64 | ((first & HALF) + self._signed()) & HALF
+    def _add_entry(self, flags: int) -> None:
+        """Adds an entry, unless it is deleted."""
+        above_ms: int = self._signed()
+        above_seq: int = self._signed()
+        ms, seq = self._first_ms + above_ms, self._first_seq + above_seq
+        if not (0 <= ms < NATIVE and 0 <= seq < NATIVE):
+            ms, seq = ms & HALF, seq & HALF
+        if ms < self._ms or (ms == self._ms and seq <= self._seq):
+            raise ValueError("entries of a stream that are not in the order of their IDs")
+        self._ms, self._seq = ms, seq
+        pieces = [b"*2\r\n", text_of(ms, seq)]
+        self._add_items(pieces, flags & codes.SAME_FIELDS)
+        if not flags & codes.DELETED:
+            self._ids.append(join(ms, seq))
+            self._payloads.append(b"".join(pieces))
+            self._near = self._near and is_near(above_ms, above_seq)
 
-    def _items(self, flags: int, names: list[bytes]) -> list[bytes]:
-        """The fields and values of an entry, in turn."""
-        start = self._at
-        if flags & codes.SAME_FIELDS:
-            values = self._texts(len(names))
-            items = [b""] * (2 * len(values))
-            items[::2] = names
-            items[1::2] = values
-        else:
-            items = self._texts(2 * self._number())
-        if self._number() != self._at - 1 - start + _COUNTED:
+    def _add_items(self, pieces: list[bytes], same: int) -> None:
+        """Adds the fields and values of an entry in RESP, without the last line's end at first."""
+        start = self._elements.count
+        count = len(self._names) if same else self._number()
+        pieces.append(b"*%d" % (2 * count))
+        for place in range(count):
+            if same:
+                pieces.append(self._names[place])
+            else:
+                self._add_text(pieces)
+            self._add_text(pieces)
+        pieces.append(b"\r\n")
+        if self._number() != self._elements.count - 1 - start + _COUNTED:
             raise ValueError("an entry of a stream with a wrong number of elements")
-        return items
 
-    def _texts(self, count: int) -> list[bytes]:
-        at = self._at
-        self._at = end = at + count
-        if end > len(self._elements):
-            raise IndexError
-        return listpack.texts(self._elements[at:end])
+    def _add_text(self, pieces: list[bytes]) -> None:
+        text = self._text()
+        pieces.append(line_before(len(text)))
+        pieces.append(text)
 
-    def _signed(self) -> int:
-        value = self._elements[self._at]
-        self._at += 1
-        if not isinstance(value, int):
+    def _text(self) -> bytes:
+        self._elements.read()
+        return self._elements.text()
+
+    def _signed(self) -> i64:
+        self._elements.read()
+        if self._elements.size >= 0:
             raise ValueError("text in a stream where a number should be")
-        return value
+        return self._elements.value
 
-    def _number(self) -> int:
+    def _number(self) -> i64:
         value = self._signed()
         if value < 0:
             raise ValueError("a negative number in a stream where none can be")

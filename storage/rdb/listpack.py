@@ -9,10 +9,12 @@ bytes, and its own length, backwards, so that the list can be walked from its en
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import BadBytes
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 END: Final = 0xFF
 _FRAME: Final = 6
@@ -114,66 +116,102 @@ class DamagedListpack(BadBytes):
     """The bytes are no listpack."""
 
 
-def elements(data: bytes) -> list[bytes | int]:
-    """All elements of a listpack, text as ``bytes``. Raises :class:`DamagedListpack`."""
-    if len(data) < _FRAME + 1 or int.from_bytes(data[:4], "little") != len(data):
-        raise DamagedListpack(0, "a listpack with a wrong length")
-    found: list[bytes | int] = []
-    at = _FRAME
-    end = len(data) - 1
-    while at < end:
-        head = data[at]
+class Reader:
+    """Reads the elements of a listpack one after the other, and verifies them.
+
+    The last one is the text of ``size`` bytes at ``start`` of ``data`` or, if ``size`` is -1, the
+    integer ``value``. ``count`` is the number of elements so far. Methods raise
+    :class:`DamagedListpack`."""
+
+    __slots__ = ("_at", "_end", "count", "data", "size", "start", "value")
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < _FRAME + 1 or int.from_bytes(data[:4], "little") != len(data):
+            raise DamagedListpack(0, "a listpack with a wrong length")
+        self.data = data
+        self._at: i64 = _FRAME
+        self._end: i64 = len(data) - 1
+        self.count: i64 = 0
+        self.size: i64 = -1
+        self.start: i64 = 0
+        self.value: i64 = 0
+
+    def is_at_end(self) -> bool:
+        """Whether all elements have been read, and are what the listpack says of itself."""
+        if self._at < self._end:
+            return False
+        if self._at != self._end or self.data[self._end] != END:
+            raise DamagedListpack(self._end, "a listpack without its end")
+        count = int.from_bytes(self.data[4:_FRAME], "little")
+        if count != min(self.count, _MANY) and count != _MANY:
+            raise DamagedListpack(4, "a listpack with a wrong number of elements")
+        return True
+
+    def read(self) -> None:
+        """Reads the next element. Raises :class:`IndexError` if there is none."""
+        data, at = self.data, self._at
+        if at >= self._end:
+            raise IndexError
+        head: i64 = data[at]
+        length: i64 = 1
         if head < 0x80:
-            found.append(head)
-            size = 1
+            self.size, self.value = -1, head
         elif head < 0xC0:
-            size = (head & 0x3F) + 1
-            found.append(data[at + 1 : at + size])
+            self.start, self.size = at + 1, head & 0x3F
+            length = self.size + 1
         else:
-            size = _larger(data, at, head, found)
-        behind = at + size
-        if behind >= end:
+            length = self._read_larger(at, head)
+        behind = at + length
+        if behind >= self._end:
             raise DamagedListpack(at, "an element of a listpack that is longer than it")
-        if size < 128:
-            if data[behind] != size:
-                raise DamagedListpack(behind, "an element of a listpack with two lengths")
-            at = behind + 1
-        else:
-            tail = _backwards(size)
-            if not data.startswith(tail, behind):
-                tail = _wide(size)
-                if not data.startswith(tail, behind):
-                    raise DamagedListpack(behind, "an element of a listpack with two lengths")
-            at = behind + len(tail)
-    if at != end or data[end] != END:
-        raise DamagedListpack(end, "a listpack without its end")
-    count = int.from_bytes(data[4:6], "little")
-    if count != min(len(found), _MANY) and count != _MANY:
-        raise DamagedListpack(4, "a listpack with a wrong number of elements")
-    return found
+        self.count += 1
+        self._at = behind + 1
+        if length >= 128:
+            self._at = self._behind_length(behind, length)
+        elif data[behind] != length:
+            raise DamagedListpack(behind, "an element of a listpack with two lengths")
 
+    def _read_larger(self, at: i64, head: i64) -> i64:
+        """Reads an element whose header has more than one kind; returns its length."""
+        data = self.data
+        following: i64 = data[at + 1]
+        if head < 0xE0:
+            self.size, self.value = -1, (head & 0x1F) << 8 | following
+            if self.value >= 0x1000:
+                self.value -= 0x2000
+            return 2
+        if head < 0xF0:
+            self.start, self.size = at + 2, (head & 0x0F) << 8 | following
+            return self.size + 2
+        if head == 0xF0:
+            self.start, self.size = at + 5, int.from_bytes(data[at + 1 : at + 5], "little")
+            return self.size + 5
+        if head not in _WIDTHS:
+            raise DamagedListpack(at, f"an element of a listpack of the unknown kind {head}")
+        return self._read_integer(at, _WIDTHS[head])
 
-def _larger(data: bytes, at: int, head: int, found: list[bytes | int]) -> int:
-    """Adds the element at a place, whose header has more than one kind; returns its length."""
-    if head < 0xE0:
-        value = (head & 0x1F) << 8 | data[at + 1]
-        found.append(value - 0x2000 if value >= 0x1000 else value)
-        return 2
-    if head < 0xF0:
-        size = ((head & 0x0F) << 8 | data[at + 1]) + 2
-        found.append(data[at + 2 : at + size])
-        return size
-    if head == 0xF0:
-        size = int.from_bytes(data[at + 1 : at + 5], "little") + 5
-        found.append(data[at + 5 : at + size])
-        return size
-    width = _WIDTHS.get(head, 0)
-    if not width:
-        raise DamagedListpack(at, f"an element of a listpack of the unknown kind {head}")
-    found.append(int.from_bytes(data[at + 1 : at + 1 + width], "little", signed=True))
-    return width + 1
+    def _read_integer(self, at: i64, width: i64) -> i64:
+        """Reads an integer of so many bytes behind its header, the lowest first."""
+        if at + width < self._end:
+            data, place = self.data, at + width
+            byte: i64 = data[place]
+            self.value = byte - 256 if byte >= 128 else byte
+            while place > at + 1:
+                place -= 1
+                byte = data[place]
+                self.value = self.value << 8 | byte
+        self.size = -1
+        return width + 1
 
+    def _behind_length(self, at: int, length: int) -> int:
+        """Where the length ends that follows a long element, in one of its two forms."""
+        for tail in (_backwards(length), _wide(length)):
+            if self.data.startswith(tail, at):
+                return at + len(tail)
+        raise DamagedListpack(at, "an element of a listpack with two lengths")
 
-def texts(found: Sequence[bytes | int]) -> list[bytes]:
-    """These elements as text."""
-    return [item if isinstance(item, bytes) else b"%d" % item for item in found]
+    def text(self) -> bytes:
+        """The last element as text."""
+        if self.size < 0:
+            return str(self.value).encode()
+        return self.data[self.start : self.start + self.size]

@@ -91,6 +91,10 @@ def test_halves_of_ids_wrap_around_as_they_do_in_64_bits() -> None:
     data = node(1, 0, 1, b"f", 0, 2, -(2**63), -1, b"v", 4)
     stream = stream_of(a_stream((5, data), last=(2**63, 4)))
     assert stream.log.first == (2**63 << 64) + 4
+    high = (2**64 - 2 << 64) + 2**64 - 3
+    data = node(1, 0, 1, b"f", 0, 2, 1, 2, b"v", 4)
+    stream = stream_of(a_stream((high, data), last=(2**64 - 1, 2**64 - 1)))
+    assert stream.log.first == 2**128 - 1
 
 
 def test_nodes_that_follow_each_other_share_field_names() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from storage.engine import nodes
 from storage.rdb import listpack
-from storage.rdb.listpack import DamagedListpack, elements
+from storage.rdb.listpack import DamagedListpack, Reader
 from tests.storage.rdb.builders import a_node
 
 INTEGERS = [
@@ -20,6 +20,16 @@ def text(data: bytes, valkey: bool = False) -> bytes:
     parts: list[bytes] = []
     listpack.add_text(parts, data, valkey)
     return b"".join(parts)
+
+
+def elements(data: bytes) -> list[bytes | int]:
+    """All elements of a listpack."""
+    reader = Reader(data)
+    found: list[bytes | int] = []
+    while not reader.is_at_end():
+        reader.read()
+        found.append(reader.value if reader.size < 0 else reader.text())
+    return found
 
 
 @pytest.mark.parametrize("number", INTEGERS)
@@ -60,8 +70,11 @@ def test_a_number_of_elements_that_was_not_counted_is_no_damage() -> None:
     assert elements(b"\x09\x00\x00\x00\xff\xff\x01\x01\xff") == [1]
 
 
-def test_elements_become_text() -> None:
-    assert listpack.texts([b"a", -5]) == [b"a", b"-5"]
+@pytest.mark.parametrize("item", [b"a", b"-5", b"127", b"9999999999"])
+def test_an_element_is_text_whatever_it_is_stored_as(item: bytes) -> None:
+    reader = Reader(a_node(text(item)))
+    reader.read()
+    assert reader.text() == item
 
 
 @pytest.mark.parametrize(
