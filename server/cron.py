@@ -59,7 +59,7 @@ class Cron:
         self._persistence = persistence
         self._replication = replication
         self._due_work = due_work
-        self._secure = tls.context.connections
+        self._secure = tls.connections
         self._most_connections = 0
         self._client_eviction = ClientEviction(state)
         limits = state.keyspace.limits

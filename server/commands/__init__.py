@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Final
 
@@ -24,6 +25,7 @@ FAMILIES: Final = {
 """The modules of each folder that declare commands."""
 
 
+@cache
 def load() -> None:
     """Imports what declares commands."""
     for folder, modules in FAMILIES.items():

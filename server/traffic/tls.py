@@ -262,10 +262,7 @@ class CurrentContext(ssl.SSLContext):
     """
 
     current: ssl.SSLContext
-
-    def __init__(self, *_: object) -> None:
-        self.connections: WeakSet[ssl.SSLObject] = WeakSet()
-        """Every connection whose memory is not free yet, handshakes that go on included."""
+    connections: WeakSet[ssl.SSLObject]
 
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *others: Any, **named: Any
@@ -291,7 +288,10 @@ class Tls:
     def __init__(self, config: Config, log: Log) -> None:
         self._config = config
         self._log = log
-        self.context = CurrentContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context: CurrentContext | None = None
+        """There is one as soon as one is wanted: it takes OpenSSL half a millisecond."""
+        self.connections: WeakSet[ssl.SSLObject] = WeakSet()
+        """Every connection whose memory is not free yet, handshakes that go on included."""
         self.expires: int | None = None
         """The Unix time in seconds at which the certificate in use expires."""
         self._refused = False
@@ -307,6 +307,9 @@ class Tls:
         """Makes the context of the present settings; raises :class:`TlsError`."""
         context = make_context(self._config)
         context.failed = self._handshake_failed
+        if self.context is None:
+            self.context = CurrentContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.connections = self.connections
         self.context.current = context
         self.expires = _expiry(self._config.tls_cert_file)
 

@@ -120,7 +120,7 @@ def test_memory_of_handshakes_that_clients_give_up_is_given_back(
     monkeypatch.setattr(cron, "give_memory_back", lambda: given.append(1))
     monkeypatch.setattr(cron, "MANY_ENDED", 20)
     server, half = secure.thread.server, hello(secure.context())[:100]
-    handshakes = server.services.traffic.tls.context.connections
+    handshakes = server.services.traffic.tls.connections
     for wave in (1, 2):
         socks = [socket.create_connection(("127.0.0.1", secure.port)) for _ in range(30)]
         for sock in socks[::2]:
@@ -558,6 +558,7 @@ def test_the_log_says_why_settings_and_handshakes_fail(certificates: Certificate
     with pytest.raises(BadSetting):
         config.set_text("tls-cert-file", "/nowhere")
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    assert tls.context is not None
     handshake = tls.context.wrap_bio(incoming, outgoing, server_side=True)
     with pytest.raises(ssl.SSLWantReadError):
         handshake.do_handshake()
