@@ -166,14 +166,17 @@ def test_the_version_names_the_compiler(
     assert native.description(compiler(), "2") == f"-O2 mypyc 2.4.1 {name}"
 
 
-def test_only_gcc_leaves_passes_out_and_only_at_level_1(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_gcc_has_options_of_its_own_and_leaves_passes_out_at_level_1(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     found = {}
     for told in ("gcc 12.2.0\nFree Software", "clang version 14.0.6", "tcc 0.9"):
         monkeypatch.setattr(native, "_version_of", lambda command, told=told: told)
         for level in native.LEVELS:
             found[told[:3], level] = set(native.options(compiler(), level))
-    assert found.pop(("gcc", "1")) == {*native.COMMON, *native.LEAN}
-    assert len(found) == 5
+    assert found.pop(("gcc", "1")) == {*native.COMMON, *native.APART, *native.LEAN}
+    assert found.pop(("gcc", "2")) == {*native.COMMON, *native.APART}
+    assert len(found) == 4
     assert set(map(frozenset, found.values())) == {frozenset(native.COMMON)}
 
 
@@ -191,6 +194,17 @@ def test_the_level_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_compiler_that_cannot_precompile_goes_without(tmp_path: Path) -> None:
     assert native.precompile(["false"], [], str(tmp_path)) == []
     assert native.precompile(["true"], [], str(tmp_path)) == ["-include", f"{tmp_path}/first.h"]
+
+
+def test_the_first_header_tells_which_functions_are_unlikely(tmp_path: Path) -> None:
+    native.precompile(["true"], [], str(tmp_path))
+    lines = (tmp_path / "first.h").read_text().splitlines()
+    assert lines[:2] == [
+        '#include "__native_penstock.h"',
+        '#include "__native_internal_penstock.h"',
+    ]
+    assert lines[2] == "__typeof__(CPy_AddTraceback) CPy_AddTraceback __attribute__((cold));"
+    assert len(lines) == 2 + len(native.UNLIKELY)
 
 
 def one_name_for_two(path: Path) -> list[str]:
