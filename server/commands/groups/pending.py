@@ -106,9 +106,10 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
         spans = pending.spans_owned(owner, wanted.start, wanted.end, latest, most)
     else:
         return EMPTY_ARRAY
-    count = sum([len(places) for _, places in spans])
+    count = most if most <= _ROWS else sum([len(places) for _, places in spans])
     if count <= _ROWS:
-        return array_of(count, lines_of(spans, now))
+        lines = lines_of(spans, now)
+        return array_of(len(lines) // _PIECES, lines)
     return joined([(b"", count, pending_lines(Columns(spans), now))])
 
 
@@ -116,6 +117,10 @@ def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
 
 _ROWS: Final = 1000
 """How many pending entries are written in one step."""
+_PIECES: Final = 3
+"""Of how many pieces a line is put together."""
+_FEW: Final = 12
+"""Up to so many entries are read from the columns one by one, more from copies of their parts."""
 
 _HALF: Final = 64
 """How many bits a half of an ID has."""
@@ -126,7 +131,7 @@ _NUMBERS: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
 
 
 def lines_of(spans: list[Span], now: int) -> list[bytes]:
-    """The lines of these entries, in pieces that follow each other, read where they are kept."""
+    """The lines of these entries, :data:`_PIECES` each, read where they are kept."""
     lines = _Lines(now)
     for segment, places in spans:
         if places:
@@ -172,6 +177,12 @@ class _Lines:
 
     def add_of(self, segment: Segment, places: Sequence[int]) -> None:
         """Adds the lines of the entries at these places."""
+        if len(places) <= _FEW:
+            for place in places:
+                ms, number = ids.split(segment.ids.at(place))
+                owner = segment.people[segment.owners[place]]
+                self.add(ms, number, owner, segment.times[place], segment.counts[place])
+            return
         low, high = places[0], places[-1] + 1
         codes, base, shift = segment.ids.codes(low, high)
         mask = (1 << shift) - 1 if shift < _HALF else 0
