@@ -146,10 +146,18 @@ def is_in(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Every statement in a node; none is in an expression, and nearly all nodes are."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from statements(child)
+
+
 def imported(text: str, modules: Iterable[str]) -> Iterator[str]:
     """What a module imports, at whatever place: modules of the project, else top-level names."""
     known = set(modules)
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -12,6 +12,7 @@ believes to know the answer. Where no call comes in between, such a question is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from mypy.build import build
@@ -182,8 +183,14 @@ def _nodes(root: Any) -> Iterator[Node]:
             yield from _nodes(each)
     elif isinstance(root, Node):
         yield root
-        for name in CHILDREN:
+        for name in _children(type(root)):
             yield from _nodes(getattr(root, name, None))
+
+
+@cache
+def _children(kind: type[Node]) -> list[str]:
+    """Those of :data:`CHILDREN` that nodes of a kind may have."""
+    return [name for name in CHILDREN if hasattr(kind, name)]
 
 
 def _conditions(node: Node) -> list[Expression]:
