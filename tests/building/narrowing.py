@@ -183,7 +183,7 @@ def _nodes(root: Any) -> Iterator[Node]:
             yield from _nodes(each)
     elif isinstance(root, Node):
         yield root
-        for name in _children(type(root)):
+        for name in _children(type(root)):  # type: ignore[arg-type]
             yield from _nodes(getattr(root, name, None))
 
 

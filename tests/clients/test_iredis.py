@@ -14,6 +14,7 @@ import pytest
 
 from tests.clients.applications import find
 from tests.clients.story import PATIENCE_MS, SUMMARY, Observer
+from tests.support.process import end
 from tests.support.servers import PenstockThread
 
 pytestmark = pytest.mark.slow
@@ -113,7 +114,7 @@ def open_terminal(penstock: PenstockThread, tmp_path: Path) -> Iterator[Callable
 
     yield run
     for terminal in terminals:
-        terminal.child.close(force=True)
+        end(terminal.child)
 
 
 def test_a_killed_consumer_is_replaced(

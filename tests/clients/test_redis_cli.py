@@ -14,6 +14,7 @@ import pexpect
 import pytest
 
 from tests.clients.observing import until
+from tests.support.process import end
 from tests.support.servers import PenstockThread
 
 PROGRAM = shutil.which("redis-cli") or ""
@@ -291,7 +292,7 @@ class TestModes:
         line = r"2 +\d+\.\d+[KMG] +1 +0 +\d+ \(\+\d+\) +\d+ *\r\n"
         shown.expect(line)
         shown.expect(line)
-        shown.close(force=True)
+        end(shown)
 
     def test_a_consumer_in_one_process_is_woken_by_another(self, cli: Cli) -> None:
         cli("XGROUP", "CREATE", "orders", "packers", "0", "MKSTREAM")
@@ -342,7 +343,7 @@ class Terminal:
 def terminal(cli: Cli, tmp_path: Path) -> Iterator[Terminal]:
     terminal = Terminal(cli, tmp_path)
     yield terminal
-    terminal.child.close(force=True)
+    end(terminal.child)
 
 
 class TestAtATerminal:
@@ -444,7 +445,7 @@ class TestAtATerminal:
         terminal.child.send("xgroup createc\t k g c\r")
         terminal.child.expect_exact("XGROUP CREATECONSUMER k g c")
         terminal.child.expect_exact("requires the key to exist")
-        terminal.child.close(force=True)
+        end(terminal.child)
 
     def test_quit_ends_the_program(self, terminal: Terminal) -> None:
         terminal.child.sendline("QUIT")

@@ -8,6 +8,7 @@ import pytest
 from server.commands.server.commandinfo import documentation
 from server.road.table import commands, every
 from tests.support.direct import Direct, DirectClient, parsed
+from tests.support.process import end
 from tests.support.servers import PenstockThread
 
 PING_2 = (
@@ -119,7 +120,7 @@ class TestRedisCli:
         )
         cli.expect_exact(f"127.0.0.1:{penstock.port}> ")
         yield cli
-        cli.close(force=True)
+        end(cli)
 
     @pytest.mark.parametrize(
         ("typed", "hint"),

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from tests.support import logs
 from tests.support.folders import folder_of
@@ -65,6 +66,15 @@ def _line(pipe: int) -> str:
     while not data.endswith(b"\n") and (byte := os.read(pipe, 1)):
         data += byte
     return data.decode()
+
+
+def end(terminal: Any) -> None:
+    """Ends what pexpect has started, however long that takes: on its own it gives up after a tenth
+    of a second, and waits for as long where nothing is to be waited for."""
+    terminal.kill(signal.SIGKILL)
+    terminal.wait()
+    terminal.ptyproc.delayafterclose = 0
+    terminal.close()
 
 
 def printed_by(*command: str | Path, cwd: Path, **environment: str) -> str:
