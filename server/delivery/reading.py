@@ -396,8 +396,9 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
     is_new = behind < numbers[0]  # Unless XGROUP SETID went back.
     room = most - len(found.entry_ids)
     low = high = 0  # Where a run of entries that are delivered begins and ends.
+    is_alone = True
     until, looked_at, end = 0, len(numbers), ends[0]
-    for at, entry_id in enumerate(numbers):
+    for at in range(len(numbers)):  # An ID costs as much as all else, and is seldom needed.
         start, end = end, ends[at + 1]
         if only is not None and not only.holds(raw, start, end):
             continue
@@ -407,15 +408,17 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
         if room <= 0 or ahead <= 0 or (fits is not None and in_flight and not fits(raw[start:end])):
             looked_at = at
             break
-        if not is_new and entry_id in pending:  # It is delivered when it is due, as what it is.
+        if not is_new and numbers[at] in pending:  # It is delivered when it is due, as what it is.
             continue
         if until < 0 and delays is not None:
-            found.bad_delays.append((entry_id, delays.value_in(raw, start, end) or b""))
-        value = None if order is None else order.value_in(raw, start, end)
-        if lanes is not None and not lanes.enter(entry_id, value, in_flight and ranking is None):
+            found.bad_delays.append((numbers[at], delays.value_in(raw, start, end) or b""))
+        if order is not None and lanes is not None:
+            value = order.value_in(raw, start, end)
+            is_alone = lanes.enter(numbers[at], value, in_flight and ranking is None)
+        if not is_alone:
             ahead -= 1
         elif in_flight and ranking is not None:
-            ranking.add_at(entry_id, raw, start, end)
+            ranking.add_at(numbers[at], raw, start, end)
             found.ranked += 1
             ahead -= 1
         elif in_flight:
@@ -425,7 +428,7 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
             high = at + 1
             room -= 1
             continue
-        found.held.append(entry_id)
+        found.held.append(numbers[at])
         found.until.append(0 if in_flight else until)
     found.give(stretch, low, high, reader.apart)
     found.passed += numbers[:looked_at]

@@ -92,7 +92,7 @@ def id_of(payload: bytes) -> bytes:
 # --- what is where in stored entries ---------------------------------------------------------
 
 CR: Final = 0x0D
-_LF: Final = 0x0A
+LF: Final = 0x0A
 ZERO: Final = 0x30
 _NINE: Final = 0x39
 LINE_END: Final = len(b"\r\n")
@@ -109,7 +109,7 @@ def bulk(value: bytes) -> bytes:
 
 def next_line(data: bytes, at: i64) -> i64:
     """Return where the line ends that ``at`` is in, with the line break."""
-    while data[at] != _LF:
+    while data[at] != LF:
         at += 1
     return at + 1
 
@@ -137,7 +137,7 @@ def items_of(payload: bytes) -> tuple[int, int, int]:
     """Return where the array of fields and values begins in the RESP form of an entry, where they
     begin themselves, and how many they are."""
     start = bulk_end(payload, ID_AT)
-    count, end = _number_at(payload, start + 1)
+    count, end = number_at(payload, start + 1)
     return start, end + LINE_END, count
 
 
@@ -147,14 +147,14 @@ def id_in(payload: bytes) -> tuple[i64, i64, i64]:
     Compiled, reading the digits is quicker than taking an integer of 128 bits apart. Both halves
     are -1 where one has too many digits for that."""
     start = next_line(payload, ID_AT)
-    ms, dash = _number_at(payload, start)
-    seq, end = _number_at(payload, dash + 1)
+    ms, dash = number_at(payload, start)
+    seq, end = number_at(payload, dash + 1)
     if dash - start > _MOST_DIGITS or end - dash > _MOST_DIGITS + 1:
         return -1, -1, end
     return ms, seq, end
 
 
-def _number_at(data: bytes, at: i64) -> tuple[i64, i64]:
+def number_at(data: bytes, at: i64) -> tuple[i64, i64]:
     """Return the number that the digits at ``at`` make, and where they end."""
     number: i64 = 0
     digit: i64 = data[at]

@@ -6,7 +6,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from storage.engine.entries import CR, ID_AT, LINE_END, ZERO, bulk, bulk_end, next_line, text_at
+from storage.engine.entries import (
+    CR,
+    ID_AT,
+    LF,
+    LINE_END,
+    ZERO,
+    number_at,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -19,6 +27,9 @@ _DIGITS: Final = 100
 """How many digits a number has at most, before its point and behind it."""
 _NUMBER: Final = re.compile(rb"-?[0-9]{1,%d}(\.[0-9]{1,%d})?" % (_DIGITS, _DIGITS))
 """A decimal number that a double can hold."""
+_EXACT: Final = 15
+"""So many digits are a number that a double can tell from all others."""
+_MINUS: Final = ord("-")
 
 NO_TIME: Final = -1
 """What stands for a time that cannot be read as one."""
@@ -28,30 +39,38 @@ class Field:
     """A field of entries, by its name. An entry is given as its RESP form, which is at a place of
     ``raw`` up to an ``end``."""
 
-    __slots__ = ("_mark", "_size", "name")
+    __slots__ = ("_size", "name")
 
     def __init__(self, name: bytes) -> None:
         self.name = name
-        self._mark: bytes = bulk(name)
-        self._size: i64 = len(self._mark)
+        self._size: i64 = len(name)
 
     def place_in(self, raw: bytes, at: i64, end: i64) -> i64:
         """Return where the value of the first field of this name begins, as a bulk string; -1
         without one."""
-        mark, size = self._mark, self._size
-        at = next_line(raw, bulk_end(raw, at + ID_AT))
+        name, size = self.name, self._size
+        # As bulk_end() and next_line(), whose calls would be half of it.
+        at += ID_AT + 1
+        length: i64 = raw[at] - ZERO
+        if raw[at + 1] != CR:
+            at += 1
+            length = length * 10 + raw[at] - ZERO
+        at += 1 + LINE_END + length + LINE_END + len(b"*2\r\n")
+        while raw[at - 1] != LF:
+            at += 1
         is_name = True
-        while at < end:  # As bulk_end(), whose calls would be half of it.
-            start = at
-            length: i64 = 0
+        while at < end:
+            length = 0
             at += 1
             digit: i64 = raw[at]
             while digit != CR:
                 length = length * 10 + digit - ZERO
                 at += 1
                 digit = raw[at]
-            at += length + 2 * LINE_END
-            if is_name and at - start == size and raw[start:at] == mark:
+            at += LINE_END
+            is_found = is_name and length == size and _stands_at(raw, at, name)
+            at += length + LINE_END
+            if is_found:
                 return at
             is_name = not is_name
         return -1
@@ -71,22 +90,32 @@ class Field:
     def time_in(self, raw: bytes, at: i64, end: i64) -> int:
         """Return the time in Unix milliseconds that the field holds, which may hold seconds; 0
         without the field, :data:`NO_TIME` if it holds no time."""
-        value = self.value_in(raw, at, end)
-        if value is None:
+        place = self.place_in(raw, at, end)
+        if place < 0:
             return 0
-        if not value.isdigit() or len(value) > _LONGEST_TIME:
+        start, stop = text_at(raw, place)
+        if not start < stop <= start + _LONGEST_TIME:
             return NO_TIME
-        time = int(value)
+        time, after = number_at(raw, start)
+        if after < stop:
+            return NO_TIME
         return time if time >= _LEAST_MS else time * 1000
 
     def number_in(self, raw: bytes, at: i64, end: i64) -> float:
         """Return the decimal number that the field holds, to double precision; 0 without the field,
         or if it holds none."""
-        value = self.value_in(raw, at, end)
-        if value is None:
+        place = self.place_in(raw, at, end)
+        if place < 0:
             return 0.0
-        plain = value.isdigit() and len(value) <= _DIGITS
-        return float(value) if plain or _NUMBER.fullmatch(value) else 0.0
+        start, stop = text_at(raw, place)
+        if stop - start <= _EXACT:
+            number, after = number_at(raw, start)
+            if after == stop:
+                return float(number)
+            if after == start and raw[start] != _MINUS:
+                return 0.0
+        value = raw[start:stop]
+        return float(value) if _NUMBER.fullmatch(value) else 0.0
 
 
 class Condition:
@@ -96,10 +125,23 @@ class Condition:
 
     def __init__(self, name: bytes, value: bytes) -> None:
         self._field = Field(name)
-        self._value: bytes = bulk(value)
-        self._size: i64 = len(self._value)
+        self._value = value
+        self._size: i64 = len(value)
 
     def holds(self, raw: bytes, at: i64, end: i64) -> bool:
         """Whether an entry, given as to :class:`Field`, has the field with the value."""
         place = self._field.place_in(raw, at, end)
-        return place >= 0 and raw[place : place + self._size] == self._value
+        if place < 0:
+            return False
+        start, stop = text_at(raw, place)
+        return stop - start == self._size and _stands_at(raw, start, self._value)
+
+
+def _stands_at(raw: bytes, at: i64, text: bytes) -> bool:
+    """Whether the text is at this place, behind which there are as many bytes. It is short: to make
+    a byte string of what is there would take longer."""
+    place: i64 = 0
+    size: i64 = len(text)
+    while place < size and raw[at + place] == text[place]:
+        place += 1
+    return place == size

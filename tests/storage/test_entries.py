@@ -14,11 +14,16 @@ NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
 ITEMS = lists(tuples(NAMES, binary(max_size=12)), min_size=1, max_size=40)
 
 
-@given(NAMES, ITEMS, sampled_from([b"", b"*2\r\n$3\r\n8-0\r\n*2\r\n$1\r\na\r\n$1\r\nx\r\n"]))
+@given(
+    sampled_from([7 << 64, 1_700_000_000_000 << 64 | 12, (1 << 128) - 1]),
+    NAMES,
+    ITEMS,
+    sampled_from([b"", b"*2\r\n$3\r\n8-0\r\n*2\r\n$1\r\na\r\n$1\r\nx\r\n"]),
+)
 def test_the_first_field_of_a_name_is_found_as_when_the_entry_is_taken_apart(
-    name: bytes, pairs: list[tuple[bytes, bytes]], behind: bytes
+    entry_id: int, name: bytes, pairs: list[tuple[bytes, bytes]], behind: bytes
 ) -> None:
-    payload = encode_entry(7 << 64, [word for pair in pairs for word in pair])
+    payload = encode_entry(entry_id, [word for pair in pairs for word in pair])
     items = decode_entry(payload)[1]
     values = [items[at + 1] for at in range(0, len(items), 2) if items[at] == name]
     expected = values[0] if values else None
@@ -76,6 +81,7 @@ def test_a_time_is_in_milliseconds_or_in_seconds(value: bytes, time: int) -> Non
         (b"5.", 0.0),
         (b"+5", 0.0),
         (b"5\n", 0.0),
+        (b"tea", 0.0),
         (b"inf", 0.0),
         (b"", 0.0),
     ],

@@ -111,19 +111,26 @@ def _read_usual(session: Session, options: ReadOptions, ref: GroupRef) -> Encode
     log = ref.stream.log
     if count <= 0 or min(count, log.length) >= MANY:
         return None
-    entry_ids, chunks = ref.group.cursor.read(log, ref.group.last_id, count)
-    if not entry_ids:
+    if isinstance(ref, RuledGroup) and ref.agenda.rules.selects:
+        consumer = ref.consumer(options.consumer, session.link)
+        reader = Reader(consumer, options.noack, False, None)
+        number, chunks, _ = deliver_selected(ref, reader, count)
+    else:
+        entry_ids, chunks = ref.group.cursor.read(log, ref.group.last_id, count)
+        number = len(entry_ids)
+        if number:
+            ref.hand_out(ref.consumer(options.consumer, session.link), entry_ids, options.noack)
+    if not number:
         return None
-    ref.hand_out(ref.consumer(options.consumer, session.link), entry_ids, options.noack)
     head = b"%1\r\n" if session.resp3 else b"*1\r\n*2\r\n"
-    return Encoded(b"".join([head, bulk(ref.key), b"*%d\r\n" % len(entry_ids), *chunks]))
+    return Encoded(b"".join([head, bulk(ref.key), b"*%d\r\n" % number, *chunks]))
 
 
 def _plain_room(ruled: RuledGroup, name: bytes) -> int:
     """Returns how many new entries a read may be given without more ado; 0 where policies say more
     than that, or the consumer is not known yet."""
     rules, consumer = ruled.agenda.rules, ruled.group.consumers.get(name)
-    if rules.selects or rules.paused or consumer is None:
+    if rules.priority is not None or rules.paused or consumer is None:
         return 0
     if ruled.agenda.has_due(ruled.group.pending, ruled.now):
         return 0
@@ -172,7 +179,9 @@ class _GroupRead:
         if not options.is_usual:
             return self._run([self._find(key) for key in options.keys])
         ref = self._find(options.keys[0])
-        reply = _read_usual(self._session, options, ref)
+        # A waiting reader passes over no more at a time than one attempt does.
+        selects = isinstance(ref, RuledGroup) and ref.agenda.rules.selects
+        reply = None if selects else _read_usual(self._session, options, ref)
         return self._run([ref]) if reply is None else reply
 
     def _run(self, found: list[GroupRef]) -> Reply | Wait | Steps:
