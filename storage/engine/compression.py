@@ -277,6 +277,8 @@ class Packed:
 
     def payloads(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """The entries at these places, each for itself."""
+        if high - low == 1:
+            return [self.slice(low, high, packer)]
         return self._cut(self._read(self._ends[high], packer), low, high)
 
     def _cut(self, raw: bytes, low: int, high: int) -> list[bytes]:

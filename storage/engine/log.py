@@ -37,7 +37,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count as counting_from
 from typing import TYPE_CHECKING, Final
 
 from storage.engine import ids, nodes
@@ -271,17 +270,14 @@ class EntryLog:
                 at += 1
                 continue
             block = self._blocks[index]
-            low = block.before(wanted[at])
-            entry_ids = block.ids_at(low, min(len(block), low + len(wanted) - at))
-            stop = at + len(entry_ids)
-            if entry_ids and entry_ids == wanted[at:stop]:
-                yield block, low, low + len(entry_ids)
-                at = stop
-                continue
-            entry_ids = block.ids_at(low, len(block))
             stop = max(bisect_right(wanted, block.last, at), at + 1)
-            places = dict(zip(entry_ids, counting_from(low), strict=False))
-            yield from _runs_in(block, places, wanted[at:stop])
+            low, high = block.before(wanted[at]), block.before(wanted[stop - 1]) + 1
+            if high - low == stop - at and block.ids_at(low, high) == wanted[at:stop]:
+                yield block, low, high
+            else:
+                for entry_id in wanted[at:stop]:
+                    place = block.find(entry_id)
+                    yield (block, place, place + 1) if place >= 0 else (None, 0, 1)
             at = stop
 
     def _spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
@@ -560,15 +556,3 @@ class EntryLog:
             entry_ids, payloads = block.contents()
             for entry_id, payload in zip(entry_ids, payloads, strict=True):
                 assert payload == encode_entry(entry_id, decode_entry(payload)[1])
-
-
-def _runs_in(
-    block: Block, places: dict[int, int], wanted: list[int]
-) -> Iterator[tuple[Block | None, int, int]]:
-    """The runs of the entries with these IDs, which are in the block or missing."""
-    for entry_id in wanted:
-        place = places.get(entry_id)
-        if place is None:
-            yield None, 0, 1
-        else:
-            yield block, place, place + 1
