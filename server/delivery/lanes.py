@@ -4,12 +4,12 @@ they have the same value."""
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
-from itertools import repeat
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Sequence
 from typing import Final
 
 from storage.engine import ids
+from storage.engine.entries import Stretch
 from storage.engine.fields import Field
 from storage.engine.log import EntryLog
 
@@ -19,18 +19,46 @@ _FIRST: Final = -float("inf")
 # --- ranking ---------------------------------------------------------------------------------
 
 
+class _Alike:
+    """IDs with the same number, ascending, of which those before ``first`` were taken."""
+
+    __slots__ = ("first", "ids")
+
+    def __init__(self, entry_ids: list[int]) -> None:
+        self.first = 0
+        self.ids = entry_ids
+
+    def __len__(self) -> int:
+        return len(self.ids) - self.first
+
+    def add(self, entry_ids: list[int]) -> None:
+        """Puts ascending IDs in."""
+        if entry_ids[0] > self.ids[-1]:
+            self.ids += entry_ids
+            return
+        for entry_id in entry_ids:
+            insort(self.ids, entry_id, self.first)
+
+    def take(self, most: int) -> list[int]:
+        """Takes up to ``most`` out, the lowest ones."""
+        taken = self.ids[self.first : self.first + most]
+        self.first += len(taken)
+        if len(self.ids) < 2 * self.first < 2 * len(self.ids):
+            del self.ids[: self.first]
+            self.first = 0
+        return taken
+
+
 class Ranking:
     """IDs of entries of ``log`` that may be delivered, those with the highest number in ``field``
-    first, and then in their order.
-
-    Those with the same number are a list, ascending, so what comes together goes together."""
+    first, and then in their order."""
 
     __slots__ = ("_alike", "_field", "_length", "_log", "_places", "looked_to")
 
     def __init__(self, field: Field, log: EntryLog) -> None:
         self._field = field
         self._log = log
-        self._alike: dict[float, list[int]] = {}
+        self._alike: dict[float, _Alike] = {}
         self._places: list[float] = []
         self._length = 0
         self.looked_to = ids.MIN
@@ -45,51 +73,61 @@ class Ranking:
 
     def add_at(self, entry_id: int, raw: bytes, start: int, end: int) -> None:
         """Puts an entry in whose RESP form is at these places of ``raw``."""
-        self._add(-self._field.number_in(raw, start, end), entry_id)
+        self._add(-self._field.number_in(raw, start, end), [entry_id])
 
-    def _add(self, place: float, entry_id: int) -> None:
+    def add_stretch(self, stretch: Stretch) -> None:
+        """Puts consecutive entries in; those that have the same number go together."""
+        entry_ids, ends, field = stretch.ids, stretch.ends, self._field
+        low, place = 0, -field.number_in(stretch.raw, ends[0], ends[1])
+        for at in range(1, len(entry_ids)):
+            here = -field.number_in(stretch.raw, ends[at], ends[at + 1])
+            if here != place:
+                self._add(place, entry_ids[low:at])
+                low, place = at, here
+        self._add(place, entry_ids[low:])
+
+    def _add(self, place: float, entry_ids: list[int]) -> None:
         alike = self._alike.get(place)
         if alike is None:
-            self._alike[place] = [entry_id]
+            self._alike[place] = _Alike(entry_ids)
             heapq.heappush(self._places, place)
-        elif entry_id > alike[-1]:
-            alike.append(entry_id)
         else:
-            insort(alike, entry_id)
-        self._length += 1
+            alike.add(entry_ids)
+        self._length += len(entry_ids)
 
     def add_all(self, entry_ids: list[int]) -> None:
         """Puts entries in, and what the stream does not have any more before all others."""
         for at, payload in enumerate(self._log.get_many(entry_ids)):
             if payload is None:
-                self._add(_FIRST, entry_ids[at])
+                self._add(_FIRST, [entry_ids[at]])
             else:
                 self.add(entry_ids[at], payload)
 
     def glance(self, most: int) -> list[int]:
         """Return up to ``most`` of the first ones, as :meth:`take` would; none where it takes long
         to tell, as there are more numbers than that."""
-        alike = self._alike[self._places[0]] if self._places else []
-        if len(alike) >= most:
-            return alike[:most]
-        if len(self._places) > most:
-            return []
         found: list[int] = []
-        for place in sorted(self._places):
-            found += self._alike[place]
-            if len(found) >= most:
+        for place in self._first_places(most):
+            alike = self._alike[place]
+            found += alike.ids[alike.first : alike.first + most - len(found)]
+            if len(found) == most:
                 break
-        return found[:most]
+        return found
+
+    def _first_places(self, most: int) -> list[float]:
+        """Return the places of the first ones, in order; none if there are more than ``most``."""
+        places = self._places
+        if places and len(self._alike[places[0]]) >= most:
+            return places[:1]
+        return sorted(places) if len(places) <= most else []
 
     def take(self, most: int) -> list[int]:
         """Takes up to ``most`` of the first ones out, and returns them."""
         taken: list[int] = []
         while self._places and len(taken) < most:
             alike = self._alike[self._places[0]]
-            some = alike[: most - len(taken)]
-            taken += some
-            del alike[: len(some)]
-            if not alike:
+            taken += alike.take(most - len(taken))
+            if not len(alike):
                 del self._alike[heapq.heappop(self._places)]
         self._length -= len(taken)
         return taken
@@ -97,52 +135,153 @@ class Ranking:
 
 # --- lanes -----------------------------------------------------------------------------------
 
-PIECE: Final = 50_000
-"""How many values a piece has at most."""
+PIECE: Final = 512
+"""A piece is filled up to this length; one that grows to twice that is cut in two."""
+
+
+class _Piece:
+    """Consecutive IDs and their values, ``None`` for what has gone; all before ``first`` has.
+    ``live`` is how many have not."""
+
+    __slots__ = ("first", "ids", "live", "values")
+
+    def __init__(self, entry_ids: list[int], values: list[bytes | None]) -> None:
+        self.ids = entry_ids
+        self.values = values
+        self.first = 0
+        self.live = len(values) - values.count(None)
+
+    def find(self, entry_id: int) -> int:
+        """Return the place of an ID whose value is there, -1 if it is not."""
+        place = self.first
+        if self.ids[place] != entry_id:
+            place = bisect_left(self.ids, entry_id, place)
+        is_there = place < len(self.ids) and self.ids[place] == entry_id
+        return place if is_there and self.values[place] is not None else -1
+
+    def extend(self, entry_ids: list[int], values: list[bytes]) -> None:
+        """Puts IDs in above all others."""
+        self.ids += entry_ids
+        self.values += values
+        self.live += len(values)
+
+    def insert(self, entry_id: int, value: bytes) -> None:
+        """Puts an ID in that is not there."""
+        del self.ids[: self.first], self.values[: self.first]
+        self.first = 0
+        place = bisect_left(self.ids, entry_id)
+        if place < len(self.ids) and self.ids[place] == entry_id:
+            self.values[place] = value
+        else:
+            self.ids.insert(place, entry_id)
+            self.values.insert(place, value)
+        self.live += 1
+
+    def pop(self, place: int, entry_ids: list[int], at: int) -> list[bytes | None]:
+        """Take out the values from this place on, if the IDs are those from ``at`` on, as far as
+        either goes; else the first of them."""
+        count = min(len(entry_ids) - at, len(self.ids) - place)
+        stop = place + count
+        if self.ids[stop - 1] != entry_ids[at + count - 1] or (
+            self.ids[place:stop] != entry_ids[at : at + count]
+        ):
+            count, stop = 1, place + 1
+        values = self.values[place:stop]
+        gone = values.count(None) if self.live < len(self.ids) - self.first else 0
+        self.live -= count - gone
+        if place == self.first and self.live:
+            self.first = stop
+        else:
+            self.values[place:stop] = [None] * count
+        return values
 
 
 class _Values:
-    """The values of entries, by ID.
+    """The values of entries, by ID: in pieces, as entries are delivered and acknowledged in runs,
+    and as a dictionary is put together again as it grows, which takes 30 ms where it has a
+    million. ``bases`` are the IDs that the pieces begin with."""
 
-    They are in pieces: a dictionary is put together again as it grows, which takes 30 ms where it
-    has a million. Nearly always there is one."""
-
-    __slots__ = ("_pieces",)
+    __slots__ = ("_bases", "_length", "_new_ids", "_new_values", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[dict[int, bytes]] = [{}]
+        self._bases: list[int] = []
+        self._pieces: list[_Piece] = []
+        self._length = 0
+        self._new_ids: list[int] = []
+        self._new_values: list[bytes] = []
+        """What was set and is in no piece yet: a run goes into one as a whole."""
 
     def __len__(self) -> int:
-        return sum(map(len, self._pieces))
+        return self._length + len(self._new_ids)
 
     def get(self, entry_id: int) -> bytes | None:
         """Return the value of an entry, ``None`` if there is none."""
-        for piece in self._pieces:
-            value = piece.get(entry_id)
-            if value is not None:
-                return value
-        return None
+        self._file()
+        if not self._pieces or entry_id > self._pieces[-1].ids[-1]:
+            return None
+        at = bisect_right(self._bases, entry_id) - 1
+        place = -1 if at < 0 else self._pieces[at].find(entry_id)
+        return None if place < 0 else self._pieces[at].values[place]
 
     def set(self, entry_id: int, value: bytes) -> None:
         """Puts the value of an entry in that is not there."""
-        if len(self._pieces[-1]) >= PIECE:
-            self._pieces.append({})
-        self._pieces[-1][entry_id] = value
+        self._new_ids.append(entry_id)
+        self._new_values.append(value)
+        if len(self._new_ids) == PIECE:
+            self._file()
 
-    def pop_all(self, entry_ids: Sequence[int]) -> Iterator[bytes | None]:
-        """Take out the values of entries; yields ``None`` for one without."""
-        if len(self._pieces) == 1:  # A loop over the IDs would unpack each of them.
-            return map(self._pieces[0].pop, entry_ids, repeat(None))
-        return map(self._pop, entry_ids)
+    def _file(self) -> None:
+        entry_ids, values = self._new_ids, self._new_values
+        if not entry_ids:
+            return
+        self._new_ids, self._new_values = [], []
+        self._length += len(values)
+        in_order = sorted(entry_ids)
+        if entry_ids != in_order:
+            by_id = dict(zip(entry_ids, values, strict=True))
+            entry_ids, values = in_order, [by_id[entry_id] for entry_id in in_order]
+        if self._pieces and entry_ids[0] <= self._pieces[-1].ids[-1]:
+            for entry_id, value in zip(entry_ids, values, strict=True):
+                self._insert(entry_id, value)
+            return
+        if not self._pieces or len(self._pieces[-1].ids) >= PIECE:
+            self._pieces.append(_Piece([], []))
+            self._bases.append(entry_ids[0])
+        self._pieces[-1].extend(entry_ids, values)
 
-    def _pop(self, entry_id: int) -> bytes | None:
-        for at, piece in enumerate(self._pieces):
-            value = piece.pop(entry_id, None)
-            if value is not None:
-                if not piece and len(self._pieces) > 1:
-                    del self._pieces[at]
-                return value
-        return None
+    def _insert(self, entry_id: int, value: bytes) -> None:
+        at = max(bisect_right(self._bases, entry_id) - 1, 0)
+        piece = self._pieces[at]
+        piece.insert(entry_id, value)
+        self._bases[at] = piece.ids[0]
+        if len(piece.ids) > 2 * PIECE:
+            halves = (slice(None, PIECE), slice(PIECE, None))
+            cut = [_Piece(piece.ids[half], piece.values[half]) for half in halves]
+            self._pieces[at : at + 1] = [each for each in cut if each.live]
+            self._bases[at : at + 1] = [each.ids[0] for each in cut if each.live]
+
+    def pop_all(self, entry_ids: list[int]) -> list[bytes | None]:
+        """Take out the values of entries; returns ``None`` for one without."""
+        self._file()
+        values: list[bytes | None] = []
+        while len(values) < len(entry_ids):
+            values += self._pop(entry_ids, len(values))
+        return values
+
+    def _pop(self, entry_ids: list[int], at: int) -> list[bytes | None]:
+        """Take out the values of the entry at this place, and of those behind it that stand in a
+        row with it."""
+        holder = bisect_right(self._bases, entry_ids[at]) - 1
+        place = -1 if holder < 0 else self._pieces[holder].find(entry_ids[at])
+        if place < 0:
+            return [None]
+        piece = self._pieces[holder]
+        live = piece.live
+        values = piece.pop(place, entry_ids, at)
+        self._length -= live - piece.live
+        if not piece.live:
+            del self._pieces[holder], self._bases[holder]
+        return values
 
 
 class Lane:
@@ -172,9 +311,11 @@ class Lanes:
         alone and ``in_flight`` is in flight."""
         if value is None:
             return True
-        lane = self._lanes.get(value)
-        if lane is None:
-            self._lanes[value] = entry_id if in_flight else Lane([entry_id], set())
+        before = len(self._lanes)
+        lane = self._lanes.setdefault(value, entry_id)
+        if len(self._lanes) > before:
+            if not in_flight:
+                self._lanes[value] = Lane([entry_id], set())
             self._values.set(entry_id, value)
             return True
         if entry_id in self:
@@ -229,14 +370,16 @@ class Lanes:
     def leave(self, entry_ids: Sequence[int]) -> list[int]:
         """Entries are pending no more; returns those that may be delivered because of that."""
         freed: list[int] = []
-        # Nearly all are alone.
-        for at, value in enumerate(self._values.pop_all(entry_ids)):
-            lane = None if value is None else self._lanes.pop(value)
-            if value is not None and isinstance(lane, Lane) and len(lane.ids) > 1:
-                self._lanes[value] = lane
-                del lane.ids[bisect_left(lane.ids, entry_ids[at])]
-                lane.in_flight.discard(entry_ids[at])
-                freed.append(lane.ids[0])
+        for at, value in enumerate(self._values.pop_all(list(entry_ids))):
+            if value is None:
+                continue
+            lane = self._lanes[value]
+            if isinstance(lane, int) or len(lane.ids) == 1:  # As nearly all are.
+                del self._lanes[value]
+                continue
+            del lane.ids[bisect_left(lane.ids, entry_ids[at])]
+            lane.in_flight.discard(entry_ids[at])
+            freed.append(lane.ids[0])
         return freed
 
     def _lane_of(self, entry_id: int) -> int | Lane | None:

@@ -106,7 +106,7 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
         _keep_back_some(ruled, passed, wanted)
         return []
     payloads = dict(zip(wanted, ruled.stream.log.get_many(wanted), strict=True))
-    room = ruled.room_for(consumer)
+    room = min(ruled.room_for(consumer), len(taken))
     missing: list[int] = []
     to_give: list[int] = []
     kept = False
@@ -128,7 +128,7 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
     if kept:  # What is behind them has to wait as well.
         ruled.agenda.cut_short = False
     if to_give:
-        to_give.sort()
+        to_give = wanted if len(to_give) == len(wanted) else sorted(to_give)
         if passed:
             to_give = _pass_over(ruled, reader, passed, to_give)
         group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
@@ -298,14 +298,13 @@ def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeli
     Returns them, and whether there may be more that were not looked at."""
     if most <= 0:
         return [], False
+    if not _rank(ruled, reader):
+        return [], True
     agenda, more = ruled.agenda, False
-    if not agenda.rank(ruled.group.pending, ruled.now):
-        return [], True
     ahead = agenda.look_ahead()
-    if ahead > 0 and _look_ahead(ruled, reader, ahead):
-        return [], True
-    ahead = agenda.look_ahead()
-    given = _deliver_next(ruled, reader, min(most, _PORTION))
+    # Nothing is passed over by the first of them, which costs about what any read costs.
+    payloads = _deliver_next(ruled, reader, min(most, _PORTION), True)[1]
+    given = [(payload, _NEW) for payload in payloads]
     if len(given) < most:
         others, more = deliver_due(ruled, reader, most - len(given))
         given += others
@@ -313,28 +312,52 @@ def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeli
     return given, more or (not given and agenda.look_ahead() > ahead)
 
 
+def deliver_first(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, list[bytes]]:
+    """With ``priority-field``: delivers up to ``most`` entries as :func:`deliver_ranked` does, if
+    they are new and nothing has to be passed over for them. Otherwise none.
+
+    Returns how many, and their RESP forms in pieces."""
+    return _deliver_next(ruled, reader, most, False) if _rank(ruled, reader) else (0, [])
+
+
+def _rank(ruled: RuledGroup, reader: Reader) -> bool:
+    """Ranks what is due again, and then what is new; false if there is more to rank."""
+    agenda = ruled.agenda
+    if not agenda.rank(ruled.group.pending, ruled.now):
+        return False
+    ahead = agenda.look_ahead()
+    return ahead <= 0 or not _look_ahead(ruled, reader, ahead)
+
+
 _NEW: Final = PendingEntry(ids.MIN, None, 0, 0)
 """How a new entry was pending before: not at all."""
 
 
-def _deliver_next(ruled: RuledGroup, reader: Reader, most: int) -> Redeliveries:
-    """Delivers those with the highest numbers, if they are what is next for the group anyway:
-    nothing is passed over then, and it costs about what any read costs. Otherwise none."""
+def _deliver_next(
+    ruled: RuledGroup, reader: Reader, most: int, apart: bool
+) -> tuple[int, list[bytes]]:
+    """Delivers those with the highest numbers, if they are what is next for the group anyway.
+    Returns how many, and their RESP forms, in pieces unless they are to be ``apart``."""
     group, log, ranking = ruled.group, ruled.stream.log, ruled.agenda.ranking
     assert ranking is not None
     first = ranking.glance(most)
-    wanted = sorted(first)
     if (
         not first
         or reader.fits is not None
         or group.pending.last > group.last_id
         or ruled.room_for(reader.consumer) < len(first)
-        or log.ids_of(group.last_id + 1, wanted[-1], len(first) + 1) != wanted
+        or first[-1] <= group.last_id
     ):
-        return []
-    payloads = dict(zip(wanted, log.range(wanted[0], wanted[-1], len(first)), strict=True))
+        return 0, []
+    wanted, pieces = group.cursor.read(log, group.last_id, len(first))
+    if apart or wanted != first:
+        if wanted != sorted(first):
+            return 0, []
+        payloads = dict(zip(wanted, log.range(wanted[0], wanted[-1], len(wanted)), strict=True))
+        pieces = [payloads[entry_id] for entry_id in first]
+    ranking.take(len(first))
     ruled.hand_out(reader.consumer, wanted, reader.noack)
-    return [(payloads[entry_id], _NEW) for entry_id in ranking.take(len(first))]
+    return len(first), pieces
 
 
 def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
@@ -351,9 +374,10 @@ def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
     start, wanted = max(ruled.group.last_id, ranking.looked_to) + 1, min(most, PASSED_AT_ONCE)
     found = 0
     for stretch in ruled.stream.log.stretches(start, wanted):
-        for at, entry_id in enumerate(stretch.ids):
-            if entry_id > behind or entry_id not in pending:
-                ranking.add_at(entry_id, stretch.raw, stretch.ends[at], stretch.ends[at + 1])
+        if stretch.ids[0] > behind:
+            ranking.add_stretch(stretch)
+        else:  # XGROUP SETID went back.
+            ranking.add_all([each for each in stretch.ids if each not in pending])
         ranking.looked_to = stretch.ids[-1]
         found += len(stretch.ids)
     return found == wanted < most

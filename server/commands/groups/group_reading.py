@@ -61,6 +61,7 @@ from server.delivery.reading import (
     Reader,
     Refusals,
     deliver_due,
+    deliver_first,
     deliver_ranked,
     deliver_selected,
     readable_again,
@@ -114,7 +115,10 @@ def _read_usual(session: Session, options: ReadOptions, ref: GroupRef) -> Encode
     if isinstance(ref, RuledGroup) and ref.agenda.rules.selects:
         consumer = ref.consumer(options.consumer, session.link)
         reader = Reader(consumer, options.noack, False, None)
-        number, chunks, _ = deliver_selected(ref, reader, count)
+        if ref.agenda.ranking is not None:
+            number, chunks = deliver_first(ref, reader, count)
+        else:
+            number, chunks, _ = deliver_selected(ref, reader, count)
     else:
         entry_ids, chunks = ref.group.cursor.read(log, ref.group.last_id, count)
         number = len(entry_ids)
@@ -130,7 +134,7 @@ def _plain_room(ruled: RuledGroup, name: bytes) -> int:
     """Returns how many new entries a read may be given without more ado; 0 where policies say more
     than that, or the consumer is not known yet."""
     rules, consumer = ruled.agenda.rules, ruled.group.consumers.get(name)
-    if rules.priority is not None or rules.paused or consumer is None:
+    if rules.paused or consumer is None:
         return 0
     if ruled.agenda.has_due(ruled.group.pending, ruled.now):
         return 0

@@ -83,3 +83,22 @@ def test_very_many_entries_leave_their_lanes_in_any_order() -> None:
     assert all((each in lanes) == (20 < each <= PIECE - 10) for each in range(1, many + 2))
     assert lanes.leave(range(21, PIECE - 14)) == list(range(26, PIECE - 9))
     assert lanes.waiting == 0
+
+
+@given(lists(tuples(booleans(), integers(0, 3000), integers(1, 700), integers(1, 3))))
+def test_entries_are_known_until_they_leave_however_many_there_are(
+    steps: list[tuple[bool, int, int, int]],
+) -> None:
+    lanes, known = Lanes(), set[int]()
+    for leaves, start, count, step in steps:
+        some = range(start, start + count * step, step)
+        if leaves:
+            lanes.leave(some)
+            known.difference_update(some)
+        else:
+            for entry_id in some:
+                if entry_id not in known:
+                    assert lanes.enter(entry_id, b"%d" % entry_id, True)
+            known.update(some)
+        assert lanes.waiting == 0
+        assert {each for each in range(5200) if each in lanes} == known
