@@ -28,9 +28,11 @@ LEFT_OUT: Final = {
     "it replaces a constant, a function or a method, which compiled code has built in": (
         "tests/storage/test_log.py::test_a_limit_of_bytes_above_the_largest_node_is_the_largest_node",
         "tests/storage/test_log.py::test_an_entry_above_the_largest_node_is_refused",
+        "tests/storage/test_compression.py::test_a_block_in_which_a_group_reads_on_is_kept",
         "tests/storage/test_compression.py::test_a_block_that_is_too_large_to_compress_in_time",
         "tests/storage/test_compression.py::test_a_round_compresses_a_limited_number_of_bytes",
         "tests/storage/test_compression.py::test_a_round_packs_a_limited_number_of_bytes",
+        "tests/storage/test_compression.py::test_beyond_the_limit_",
         "tests/storage/test_compression.py::test_reading_everything_does_not_uncompress_everything",
         "tests/storage/test_compression.py::test_where_blocks_come_faster_than_rounds_the_oldest_are",
         "tests/storage/aof/test_shared_units.py::test_a_claim_names_a_limited_number_of_entries",

@@ -382,11 +382,12 @@ class Block:
             return self.payloads[place]
         return self.packed.slice(place, place + 1, packer)
 
-    def chunks_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
-        """Return the RESP forms of these entries in any number of pieces that follow each other."""
+    def chunks_at(self, low: int, high: int, packer: Packer, goes_on: bool = False) -> list[bytes]:
+        """Return the RESP forms of these entries in any number of pieces that follow each other;
+        ``goes_on`` tells that the reader comes back for the next ones."""
         if self.packed is None:
             return self.payloads[low:high]
-        return [self.packed.slice(low, high, packer)]
+        return [self.packed.slice(low, high, packer, goes_on)]
 
     def stretch(self, low: int, high: int, packer: Packer) -> Stretch:
         """Return the entries at these places for who looks into each of them."""

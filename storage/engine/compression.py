@@ -5,10 +5,10 @@ it is packed: its IDs become one array of small integers, and its entries one by
 a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
 the packing, but for blocks of a few large entries: to clear LZ4's table takes longer than all else
 that is done for them. A block that nobody reads for some time is compressed again, with zlib, which
-takes longer and makes it smaller: the entries, or what LZ4 has left of them. Who reads one
-decompresses what is wanted, and gives it up; who reads it again soon keeps it decompressed beside,
-within a limit on all such bytes, until it has been idle for some time. So reads at random places of
-a long stream keep nothing that is not read again.
+takes longer and makes it smaller: the entries, or what LZ4 has left of them. One that is read is
+kept decompressed beside, within a limit on all such bytes, until it has been idle for some time.
+Beyond the limit nothing is kept but in the place of what is idle, so that reads at random places of
+a long stream do not write to more and more memory.
 """
 
 from __future__ import annotations
@@ -51,8 +51,12 @@ REGULAR: Final = 0.5
 what zlib alone would leave of them, and back in half of the time."""
 LARGEST: Final = 1024 * 1024
 """A block with more bytes is not compressed: that would take more than 10 ms."""
+_ID: Final = 56
+"""Bytes of an ID in a list."""
 THAWED_BYTES: Final = 16 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
+IDLE_MS: Final = 1000
+"""A block that was not touched for as long makes room for another one that is read again."""
 WAITING: Final = 64
 """How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
 PACKED_A_ROUND: Final = 1024 * 1024
@@ -195,6 +199,7 @@ class Packed:
         "_codes",
         "_ends",
         "_form",
+        "_ids",
         "_mask",
         "_raw",
         "_shift",
@@ -210,6 +215,9 @@ class Packed:
         self._ends = _narrow(ends_of(payloads))
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
+        self._ids: list[int] | None = None
+        """The IDs, which readers that come one after the other share while the entries are kept
+        uncompressed beside what is compressed."""
         self._form = QUICK
         """How what is kept compressed was made."""
         self.touched = NEVER
@@ -224,9 +232,15 @@ class Packed:
         return self._ends[-1]
 
     @property
+    def thawed_size(self) -> int:
+        """Bytes that are kept beside the compressed form, at most."""
+        return self.size + _ID * len(self._codes)
+
+    @property
     def held(self) -> int:
         """Bytes that are kept for the entries."""
-        return len(self._raw or b"") + len(self._squeezed or b"")
+        size = len(self._raw or b"") + len(self._squeezed or b"")
+        return size if self._ids is None else size + _ID * len(self._ids)
 
     @property
     def lowest(self) -> int:
@@ -256,12 +270,18 @@ class Packed:
 
     def ids(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
-        return decode(self._codes[low:high], self._base, self._shift, self._mask)
+        if self._ids is not None:
+            return self._ids[low:high]
+        if self._raw is None or self._squeezed is None:
+            return decode(self._codes[low:high], self._base, self._shift, self._mask)
+        self._ids = decode(self._codes, self._base, self._shift, self._mask)
+        return self._ids[low:high]
 
-    def slice(self, low: int, high: int, packer: Packer) -> bytes:
-        """The entries at these places, one after the other."""
+    def slice(self, low: int, high: int, packer: Packer, goes_on: bool = False) -> bytes:
+        """The entries at these places, one after the other; ``goes_on`` tells that the reader comes
+        back for the next ones."""
         end = self._ends[high]
-        raw = self._read(end, packer)
+        raw = self._read(end, packer, goes_on and high < len(self._codes))
         if high - low == len(self._codes):
             return raw
         return raw[self._ends[low] : end]
@@ -287,15 +307,14 @@ class Packed:
     def stretch(self, low: int, high: int, packer: Packer) -> Stretch:
         """The entries at these places, still one behind the other."""
         ends = list(self._ends[low : high + 1])
-        return Stretch(self.ids(low, high), self._read(ends[-1], packer), ends)
+        raw = self._read(ends[-1], packer)
+        return Stretch(self.ids(low, high), raw, ends)
 
-    def _read(self, end: int, packer: Packer) -> bytes:
-        """Return the entries up to this byte at least; those of a block that was read before, not
-        long ago, are kept uncompressed from now on."""
-        now = packer.now_ms
-        is_again = now - self.touched < COLD_AFTER_MS
-        self.touched = now
-        if is_again and self._raw is None:
+    def _read(self, end: int, packer: Packer, goes_on: bool = False) -> bytes:
+        """Return the entries up to this byte at least, which are kept uncompressed where more of
+        them is wanted at once, or there is room for them."""
+        before, self.touched = self.touched, packer.now_ms
+        if self._raw is None and (goes_on or packer.admits(self.thawed_size, before)):
             self._raw = self._begin(self.size)
             packer.thawed(self)
         return self._begin(end)
@@ -346,11 +365,11 @@ class Packed:
     def forget(self) -> None:
         """Keeps nothing beside what is compressed."""
         if self._squeezed is not None:
-            self._raw = None
+            self._raw = self._ids = None
 
     def discard(self) -> None:
         """Gives the entries up; nothing may be read any more."""
-        self._raw = self._squeezed = None
+        self._raw = self._squeezed = self._ids = None
 
     def copy(self) -> Packed:
         """An equal, independent value; what never changes is shared."""
@@ -407,15 +426,25 @@ class Packer:
         self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
         return packed.size
 
+    def admits(self, size: int, touched: int) -> bool:
+        """Whether a block of so many bytes that was touched then, and is now, may be kept
+        uncompressed: as long as there is room, or in the place of one that is idle if it was itself
+        read not long ago."""
+        if not self._thawed or self._thawed_bytes + size <= THAWED_BYTES:
+            return True
+        if self.now_ms - touched >= COLD_AFTER_MS:
+            return False
+        return self.now_ms - self._thawed[0][1].touched >= IDLE_MS
+
     def thawed(self, packed: Packed) -> None:
         """Takes note that a compressed block is uncompressed as well, to end that in time."""
         self._thawed.append((self.now_ms + COLD_AFTER_MS, packed))
-        self._thawed_bytes += packed.size
+        self._thawed_bytes += packed.thawed_size
         while self._thawed_bytes > THAWED_BYTES and len(self._thawed) > 1:
             self._freeze_again(self._thawed.popleft()[1])
 
     def _freeze_again(self, packed: Packed) -> None:
-        self._thawed_bytes -= packed.size
+        self._thawed_bytes -= packed.thawed_size
         before = packed.held
         packed.forget()
         self.freed += before - packed.held

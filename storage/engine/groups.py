@@ -48,8 +48,9 @@ class Cursor:
             length = len(block)
             high = min(length, place + count)
             if place < high:
+                # What these keep of the block has the IDs as well.
+                found += block.chunks_at(place, high, log.packer, True)
                 entry_ids += block.ids_at(place, high)
-                found += block.chunks_at(place, high, log.packer)
                 count -= high - place
                 self._block, self._at, self._place = block, at, high
                 self._deleted = block.taken - length

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.engine import compression, ids
-from storage.engine.compression import COLD_AFTER_MS, Packed, Packer
+from storage.engine.compression import COLD_AFTER_MS, IDLE_MS, Packed, Packer
 from storage.engine.entries import encode_entry
+from storage.engine.groups import Cursor
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
 from storage.engine.runs import Run
@@ -194,7 +195,7 @@ def test_a_block_that_nobody_has_touched_for_a_while_is_compressed_further() -> 
     limits.packer.round(1)
     quick = held(log)
     limits.packer.round(COLD_AFTER_MS)
-    read_twice(log, 21)
+    assert log.get(ids.join(21, 0)) is not None
     limits.packer.round(COLD_AFTER_MS + 1)
     first, second, _ = held(log)
     assert first is not None
@@ -210,34 +211,96 @@ def test_a_block_that_nobody_has_touched_for_a_while_is_compressed_further() -> 
     log.check()
 
 
-def read_twice(log: EntryLog, ms: int) -> None:
-    """Reads an entry twice, so that its block is kept uncompressed."""
-    for _ in range(2):
-        assert log.get(ids.join(ms, 0)) is not None
-
-
 @pytest.mark.parametrize("idle", [0, COLD_AFTER_MS], ids=["compressed", "compressed further"])
-def test_a_compressed_block_that_is_read_again_soon_stays_uncompressed_for_a_while(
-    idle: int,
-) -> None:
+def test_a_compressed_block_that_is_read_stays_uncompressed_for_a_while(idle: int) -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 1)
     limits.packer.round(0)
     limits.packer.round(idle)
     cold = held(log)[0]
-    assert log.range(0, ids.MAX, 1) == [encode_entry(ids.join(1, 0), [b"f", b"v" * 50])]
-    assert held(log)[0] == cold
-    limits.packer.now_ms += COLD_AFTER_MS
-    assert log.range(0, ids.MAX, 2)[1] == encode_entry(ids.join(2, 0), [b"f", b"v" * 50])
-    assert held(log)[0] == cold
-    limits.packer.now_ms += COLD_AFTER_MS - 1
     assert log.get(ids.join(10, 0)) == encode_entry(ids.join(10, 0), [b"f", b"v" * 50])
     assert held(log)[0] == cold + raw_size(log)  # type: ignore[operator]
-    idle = limits.packer.now_ms
     limits.packer.round(idle + COLD_AFTER_MS - 1)
     assert held(log)[0] == cold + raw_size(log)  # type: ignore[operator]
     limits.packer.round(idle + COLD_AFTER_MS)
     assert held(log)[0] <= cold  # type: ignore[operator]
+
+
+def thawed(log: EntryLog) -> list[int]:
+    """The numbers of the blocks that are kept uncompressed as well."""
+    sizes = [(each.packed.held, each.packed.size) for each in log.blocks if each.packed is not None]
+    return [at for at, (kept, size) in enumerate(sizes) if kept >= size]
+
+
+def read_in(log: EntryLog, block: int) -> None:
+    """Reads the first entry of a block."""
+    assert log.get(ids.join(1 + 20 * block, 0)) is not None
+
+
+@pytest.fixture
+def limits_with_room_for_one(monkeypatch: pytest.MonkeyPatch) -> StreamLimits:
+    """Limits with room for one uncompressed block of :func:`full_blocks`."""
+    monkeypatch.setattr(compression, "THAWED_BYTES", 4000)
+    return StreamLimits()
+
+
+def test_beyond_the_limit_no_block_is_kept_uncompressed_in_the_place_of_one_in_use(
+    limits_with_room_for_one: StreamLimits,
+) -> None:
+    packer = limits_with_room_for_one.packer
+    log = full_blocks(limits_with_room_for_one, 3)
+    packer.round(0)
+    for block in (0, 1, 2, 1, 2):
+        read_in(log, block)
+    assert thawed(log) == [0]
+    packer.now_ms += IDLE_MS
+    for block in (0, 1, 2):
+        read_in(log, block)
+    assert thawed(log) == [0]
+
+
+def test_beyond_the_limit_a_block_that_is_read_again_takes_the_place_of_an_idle_one(
+    limits_with_room_for_one: StreamLimits,
+) -> None:
+    packer = limits_with_room_for_one.packer
+    log = full_blocks(limits_with_room_for_one, 3)
+    packer.round(0)
+    read_in(log, 0)
+    packer.now_ms += IDLE_MS
+    read_in(log, 1)
+    assert thawed(log) == [0]
+    read_in(log, 1)
+    assert thawed(log) == [1]
+    packer.now_ms += COLD_AFTER_MS
+    read_in(log, 2)
+    assert thawed(log) == [1]
+
+
+def test_a_block_in_which_a_group_reads_on_is_kept_uncompressed_whatever_else_is(
+    limits_with_room_for_one: StreamLimits,
+) -> None:
+    log = full_blocks(limits_with_room_for_one, 3)
+    limits_with_room_for_one.packer.round(0)
+    read_in(log, 0)
+    cursor = Cursor()
+    assert cursor.read(log, ids.join(20, 0), 9)[0] == [ids.join(ms, 0) for ms in range(21, 30)]
+    assert thawed(log) == [1]
+    assert cursor.read(log, ids.join(29, 0), 31)[0] == [ids.join(ms, 0) for ms in range(30, 61)]
+    assert thawed(log) == [1]
+    log.check()
+
+
+def test_who_reads_in_an_uncompressed_block_shares_its_ids() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 1)
+    limits.packer.round(0)
+    one, other = (Cursor().read(log, 0, 5)[0] for _ in range(2))
+    assert one == [ids.join(ms, 0) for ms in range(1, 6)]
+    assert all(mine is yours for mine, yours in zip(one, other, strict=True))
+    assert other is not one
+    one.clear()
+    assert log.ids_of(0, ids.MAX, 5) == other
+    log.check()
 
 
 def test_a_run_is_added_to_a_compressed_block_that_may_be_longer_now() -> None:
@@ -256,7 +319,7 @@ def test_a_run_is_added_to_a_compressed_block_that_may_be_longer_now() -> None:
     log.check()
 
 
-def test_a_block_that_is_read_again_and_again_is_decompressed_twice(
+def test_a_block_that_is_read_again_and_again_is_decompressed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expanded: list[bytes] = []
@@ -272,21 +335,17 @@ def test_a_block_that_is_read_again_and_again_is_decompressed_twice(
     limits.packer.round(0)
     for place in range(10):
         assert log.get(ids.join(1 + place, 0)) is not None
-    assert len(expanded) == 2
+    assert len(expanded) == 1
 
 
 def test_reading_everything_does_not_uncompress_everything(
-    monkeypatch: pytest.MonkeyPatch,
+    limits_with_room_for_one: StreamLimits,
 ) -> None:
-    monkeypatch.setattr(compression, "THAWED_BYTES", 4000)
-    limits = StreamLimits()
-    log = full_blocks(limits, 10)
-    limits.packer.round(0)
-    cold = held(log)
+    log = full_blocks(limits_with_room_for_one, 10)
+    limits_with_room_for_one.packer.round(0)
     for _ in range(2):
         assert len(log.range(0, ids.MAX, 1000)) == 201
-    thawed = [size for size, before in zip(held(log), cold, strict=True) if size != before]
-    assert len(thawed) == 2
+    assert thawed(log) == [0]
 
 
 def test_a_round_compresses_a_limited_number_of_bytes_further(
