@@ -203,6 +203,11 @@ class EntryLog:
         """The lowest live ID, 0 if there is none."""
         return self._blocks[0].lowest if self._blocks else ids.MIN
 
+    def begins_by(self, entry_id: int) -> bool:
+        """Whether :attr:`first` is at most this ID, without looking for it in most cases."""
+        firsts = self._firsts
+        return (len(firsts) > 1 and firsts[1] <= entry_id) or self.first <= entry_id
+
     @property
     def last(self) -> int:
         """The highest live ID, 0 if there is none."""
@@ -280,20 +285,25 @@ class EntryLog:
                     yield (block, place, place + 1) if place >= 0 else (None, 0, 1)
             at = stop
 
-    def _spans(self, start: int, end: int, count: int) -> Iterator[tuple[Block, int, int]]:
+    def _spans(self, start: int, end: int, count: int) -> list[tuple[Block, int, int]]:
         """The blocks, each with the places from and to, of up to ``count`` entries, ascending."""
-        at = max(bisect_right(self._firsts, start) - 1, 0)
-        while at < len(self._blocks) and count > 0:
-            block = self._blocks[at]
-            low = 0 if start <= block.first else block.before(start)
-            high = len(block) if block.last <= end else block.before(end + 1)
+        spans: list[tuple[Block, int, int]] = []
+        blocks, firsts = self._blocks, self._firsts
+        at = max(bisect_right(firsts, start) - 1, 0)
+        while at < len(blocks) and count > 0:
+            block, following = blocks[at], at + 1
+            low = 0 if start <= firsts[at] else block.before(start)
+            # The search has just looked at the first IDs; the last one of a block is in no cache.
+            is_whole = following < len(firsts) and firsts[following] <= end
+            high = len(block) if is_whole or block.last <= end else block.before(end + 1)
             high = min(high, low + count)
             if low < high:
-                yield block, low, high
+                spans.append((block, low, high))
                 count -= high - low
-            elif block.first > end:
-                return
-            at += 1
+            elif firsts[at] > end:
+                break
+            at = following
+        return spans
 
     def range(self, start: int, end: int, count: int) -> list[bytes]:
         """Up to ``count`` entries with IDs from ``start`` to ``end``, in their RESP form."""

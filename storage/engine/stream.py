@@ -243,7 +243,7 @@ class Stream:
         """Moves the group past the ascending entries, which follow its last-delivered-id: they
         count as read."""
         read, position = group.entries_read, group.last_id
-        if read is not None and self.max_deleted_id < position and self.log.first <= position:
+        if read is not None and self.max_deleted_id < position and self.log.begins_by(position):
             group.entries_read = read + len(entry_ids)
         else:
             self._count_reads(group, entry_ids)
