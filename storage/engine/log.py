@@ -237,6 +237,20 @@ class EntryLog:
                 found += block.payloads_at(low, high, packer)
         return found
 
+    def chunks_of(self, wanted: list[int], absent: Callable[[int], bytes]) -> list[bytes]:
+        """Return the entries with these ascending IDs in any number of pieces that follow each
+        other; ``absent`` gives what stands for an entry that is missing."""
+        packer = self._limits.packer
+        found: list[bytes] = []
+        at = 0
+        for block, low, high in self._runs(wanted):
+            if block is None:
+                found.append(absent(wanted[at]))
+            else:
+                found += block.chunks_at(low, high, packer)
+            at += high - low
+        return found
+
     def missing(self, wanted: list[int]) -> list[int]:
         """Return those of these ascending IDs that no entry has."""
         found: list[int] = []

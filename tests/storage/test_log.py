@@ -147,12 +147,19 @@ class Model(RuleBasedStateMachine):
     def get(self, wanted: set[int]) -> None:
         found = [self.model.get(entry_id) for entry_id in sorted(wanted)]
         assert self.log.get_many(sorted(wanted)) == found
+        chunks = self.log.chunks_of(sorted(wanted), lambda entry_id: b"no %d" % entry_id)
+        pairs = zip(sorted(wanted), found, strict=True)
+        assert b"".join(chunks) == b"".join([entry or b"no %d" % each for each, entry in pairs])
         assert [self.log.get(entry_id) for entry_id in sorted(wanted)] == found
 
     @rule(start=NUMBERS)
     def get_neighbours(self, start: int) -> None:
         wanted = list(range(start, start + 20))
-        assert self.log.get_many(wanted) == [self.model.get(entry_id) for entry_id in wanted]
+        found = [self.model.get(entry_id) for entry_id in wanted]
+        assert self.log.get_many(wanted) == found
+        assert self.log.begins_by(start) == (self.log.first <= start)
+        chunks = self.log.chunks_of(wanted, lambda entry_id: b"")
+        assert b"".join(chunks) == b"".join([entry or b"" for entry in found])
 
     @rule(passed=st.sampled_from([1, COLD_AFTER_MS]))
     def let_the_packer_work(self, passed: int) -> None:

@@ -53,9 +53,7 @@ def held_entries(stream: Stream, wanted: list[int], absent: Callable[[int], byte
     """The entries with these ascending IDs; ``absent`` gives what stands for a missing one."""
     if len(wanted) >= MANY:
         return len(wanted), stream.log.hold_many(wanted, absent)
-    found = stream.log.get_many(wanted)
-    pairs = zip(wanted, found, strict=True)
-    return len(wanted), iter(([entry or absent(entry_id) for entry_id, entry in pairs],))
+    return len(wanted), iter((stream.log.chunks_of(wanted, absent),))
 
 
 def held_range(stream: Stream, start: int, end: int, most: int) -> Entries:
