@@ -18,6 +18,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import compress, islice
+from struct import pack
 from sys import byteorder
 from typing import Final, NamedTuple
 
@@ -487,7 +488,7 @@ class Segment:
             counts = _counted(self.counts[low:high].tolist(), more)
         else:
             counts = [count] * (high - low)
-        self.counts[low:high] = array("q", counts)
+        self.counts[low:high] = _column(counts)
         return counts
 
     def _count_one(self, place: int, time: int, more: int, count: int | None) -> int:
@@ -566,8 +567,17 @@ def _native(value: int) -> bytes:
     return value.to_bytes(8, byteorder, signed=True)
 
 
+def _column(numbers: list[int]) -> array[int]:
+    """Return numbers as a column; an array that is given a list parses an argument for each."""
+    first = numbers[0]
+    if numbers.count(first) == len(numbers):
+        return array("q", (first,)) * len(numbers)
+    return array("q", pack(f"={len(numbers)}q", *numbers))
+
+
 def _counted(counts: list[int], more: int) -> list[int]:
     """The delivery counts after so many more."""
-    if max(counts) <= MOST - more:
-        return [count + more for count in counts]
+    first = counts[0]
+    if counts.count(first) == len(counts):
+        return [min(first + more, MOST)] * len(counts)
     return [min(count + more, MOST) for count in counts]

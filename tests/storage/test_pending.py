@@ -445,6 +445,15 @@ def test_a_run_that_is_taken_over_may_be_given_its_delivery_count() -> None:
     assert [entry.deliveries for entry in found.scan(0)] == [5, 5, 1]
 
 
+def test_entries_that_were_not_delivered_equally_often_are_counted_each() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run([1, 2, 3, 4], ann, 7)
+    found.set(2, ann, 7, 5)
+    found.set(3, ann, 7, MOST)
+    found.count_deliveries([1, 2, 3], 8)
+    assert [entry.deliveries for entry in found.scan(0)] == [2, 6, MOST, 1]
+
+
 def test_columns_pass_over_what_has_gone() -> None:
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run(range(5), ann, 7)
