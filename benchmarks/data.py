@@ -77,6 +77,11 @@ class Data:
         return -(-self.entries // PER_MS)
 
     @property
+    def pending_milliseconds(self) -> int:
+        """How many different times the pending entries have."""
+        return -(-self.pending // PER_MS)
+
+    @property
     def unread(self) -> int:
         """How many deliveries the groups have before them; the first counts for all of them."""
         return (self.entries - self.pending) * max(self.groups, 1)

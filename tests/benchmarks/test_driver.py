@@ -16,6 +16,7 @@ from benchmarks.driver import Client, ReplyError, flood, pack
 from benchmarks.loads import Flood
 from benchmarks.servers import Kind, Running, ServerError, find_kinds
 from benchmarks.varied import COMMANDS, ByCommand, Mixed, Varied
+from benchmarks.workloads import WORKLOADS, Workload
 from tests.support.servers import PenstockThread
 
 
@@ -106,3 +107,9 @@ def test_a_server_that_does_not_start_says_why() -> None:
     failure = "Penstock did not start: ZeroDivisionError: division by zero"
     with pytest.raises(ServerError, match=failure), Running(kind):
         pytest.fail("it cannot have started")  # pragma: no cover
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_what_a_workload_draws_numbers_from_is_known_of_its_data(workload: Workload) -> None:
+    numbers = getattr(workload.load, "numbers", 0)
+    assert isinstance(numbers if isinstance(numbers, int) else getattr(workload.data, numbers), int)
