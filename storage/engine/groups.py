@@ -272,8 +272,11 @@ def _claim_unpending(group: Group, entry_id: int, claim: Claim, claims: Claims) 
     return True
 
 
-def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims) -> None:
-    """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one."""
+def _claim_run(
+    group: Group, log: EntryLog, run: list[int], claim: Claim, claims: Claims, pending: bool
+) -> None:
+    """Claims what may be claimed of ascending IDs, as :func:`claim_one` does one by one;
+    ``pending`` tells that all of them surely are."""
     if claim.refuses is not None:
         for entry_id in run:
             claim_one(group, entry_id, entry_id in log, claim, claims)
@@ -286,7 +289,7 @@ def _claim_run(group: Group, log: EntryLog, run: list[int], claim: Claim, claims
     latest = claim.now - claim.min_idle if claim.min_idle else MOST
     count = None if claim.deliveries is None else min(claim.deliveries, MOST)
     taken, counts = group.pending.take_over(
-        run, claim.consumer, claim.time, latest, int(claim.counting), count
+        run, claim.consumer, claim.time, latest, int(claim.counting), count, pending
     )
     if taken:
         claim.consumer.active = claim.now
@@ -298,7 +301,7 @@ def claim_ids(group: Group, log: EntryLog, entry_ids: list[int], claim: Claim) -
     """Claims the entries with these IDs, in this order (XCLAIM)."""
     claims = Claims()
     if not claim.force and len(entry_ids) > 1 and is_ascending(entry_ids):
-        _claim_run(group, log, entry_ids, claim, claims)
+        _claim_run(group, log, entry_ids, claim, claims, False)
         return claims
     for entry_id in entry_ids:
         payload = log.get(entry_id)
@@ -338,7 +341,7 @@ def claim_scanning(
         window = group.pending.ids_from(following, min(attempts, left, _WINDOW))
         if not window:
             return 0, claims
-        _claim_run(group, log, window, claim, claims)
+        _claim_run(group, log, window, claim, claims, True)
         attempts -= len(window)
         following = window[-1] + 1
     rest = group.pending.ids_from(following, 1)

@@ -440,12 +440,13 @@ class PendingList(Segments):
         latest: int,
         more: int,
         count: int | None,
+        pending: bool = False,
     ) -> tuple[list[int], list[int]]:
         """Gives ``owner`` the entries with these ascending IDs that are pending and have no owner
         or were delivered at ``latest`` or before, with this delivery time.
 
-        Each counts ``more`` deliveries than before, or ``count`` if that is given. Returns their
-        IDs and their delivery counts."""
+        Each counts ``more`` deliveries than before, or ``count`` if that is given; ``pending``
+        tells that all IDs surely are. Returns their IDs and their delivery counts."""
         taken: list[int] = []
         counts: list[int] = []
         done = 0
@@ -455,12 +456,12 @@ class PendingList(Segments):
                 done = bisect_left(run, self.bases[0]) if self.bases else len(run)
                 continue
             part = run[done : self._end_of(at, run, done)]
-            due = self._due(at, part, latest)
+            due = self._due(at, part, latest, pending)
             if due and owner not in self.segments[at].slots:
                 # The segment may be cut for that.
                 at = self._slot_for(self.segments[at].ids.at(due[0]), owner)[0]
                 part = run[done : self._end_of(at, run, done)]
-                due = self._due(at, part, latest)
+                due = self._due(at, part, latest, pending)
             if due:
                 segment = self.segments[at]
                 taken += part if len(due) == len(part) else segment.ids_at(due)
@@ -476,10 +477,10 @@ class PendingList(Segments):
             return len(run)
         return bisect_left(run, self.bases[at + 1], done)
 
-    def _due(self, at: int, run: list[int], latest: int) -> Sequence[int]:
+    def _due(self, at: int, run: list[int], latest: int, pending: bool) -> Sequence[int]:
         """The places of those of these IDs that have no owner or were delivered by then."""
         segment = self.segments[at]
-        places = segment.places_of(run)
+        places = segment.places_of_pending(run) if pending else segment.places_of(run)
         due = segment.due(places, latest)
         if len(due) < len(places) and self.unowned:
             owners, times = segment.owners, segment.times
@@ -511,7 +512,7 @@ class PendingList(Segments):
             at = self.holder_of(entry_ids[done])
             stop = self._end_of(at, entry_ids, done)
             segment = self.segments[at]
-            segment.count(segment.places_of(entry_ids[done:stop]), time, 1, None)
+            segment.count(segment.places_of_pending(entry_ids[done:stop]), time, 1, None)
             self.bounds.lower(at, time)
             done = stop
 

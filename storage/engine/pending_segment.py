@@ -297,6 +297,12 @@ class Segment:
         places = [self.find(entry_id) for entry_id in run]
         return [place for place in places if place >= 0]
 
+    def places_of_pending(self, run: list[int]) -> Sequence[int]:
+        """Return the places of these ascending IDs, each of which is pending: as many as there are
+        places from the first to the last one's have all of these."""
+        low, high = self.ids.before(run[0]), self.ids.before(run[-1]) + 1
+        return range(low, high) if high - low == len(run) else self.places_of(run)
+
     def owned_places(self, owner: Consumer, start: int, most: int) -> Sequence[int]:
         """The first ``most`` places of entries of this consumer from the ID ``start`` on."""
         return self.places_with(self.slots[owner], start, most)

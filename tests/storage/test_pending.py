@@ -454,6 +454,16 @@ def test_entries_that_were_not_delivered_equally_often_are_counted_each() -> Non
     assert [entry.deliveries for entry in found.scan(0)] == [2, 6, MOST, 1]
 
 
+def test_what_is_pending_is_found_between_what_has_gone() -> None:
+    found, ann, bob = PendingList(), Consumer(b"ann", 0), Consumer(b"bob", 0)
+    found.append_run([1, 2, 3, 4], ann, 7)
+    found.remove(2)
+    assert found.take_over([1, 3], bob, 8, MOST, 1, None, True) == ([1, 3], [2, 2])
+    assert found.take_over([3, 4], ann, 9, MOST, 1, None, True) == ([3, 4], [3, 2])
+    assert [entry.owner for entry in found.scan(0)] == [bob, ann, ann]
+    found.check()
+
+
 def test_columns_pass_over_what_has_gone() -> None:
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run(range(5), ann, 7)
