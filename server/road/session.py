@@ -208,6 +208,7 @@ class Session:
         "noted",
         "parked",
         "paused",
+        "reading",
         "reasons",
         "replicated",
         "resp3",
@@ -232,6 +233,8 @@ class Session:
         """The command whose reply comes later."""
         self.paused = False
         """Whether a request of the client waits for the end of a pause."""
+        self.reading: object = None
+        """The options of the last XREADGROUP, which a worker sends again and again."""
         self.noted = 0
         """The unit of the journal that has the client's last change."""
         self.follower: Follower | None = None

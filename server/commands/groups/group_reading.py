@@ -412,6 +412,20 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     return b"*4\r\n%b:%d\r\n:%d\r\n" % (payload[4:], idle, count)
 
 
+_KEPT: Final = 1024
+"""How many bytes of a request are kept for the next one, at most."""
+
+
+def _options(session: Session, args: Arguments) -> ReadOptions:
+    """Return the options of a request, which most often is that of before."""
+    known = session.reading
+    if isinstance(known, ReadOptions) and known.words == args:
+        return known
+    options = ReadOptions(args, grouped=True)
+    session.reading = options if sum(map(len, args)) <= _KEPT else None
+    return options
+
+
 def _keys(args: Arguments) -> list[bytes] | None:
     return keys_to_read(args, grouped=True)
 
@@ -428,7 +442,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
 )
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
-    options = ReadOptions(args, grouped=True)
+    options = _options(session, args)
     policies, name = server.policies, options.group
     assert name is not None
     ref: GroupRef | None = None

@@ -28,7 +28,8 @@ _LONG_WAIT: Final = 2**32
 
 
 class ReadOptions:
-    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text."""
+    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text; not
+    to be changed. :attr:`words` are those that they were read from."""
 
     __slots__ = (
         "block",
@@ -42,9 +43,11 @@ class ReadOptions:
         "maxsize",
         "noack",
         "places",
+        "words",
     )
 
     def __init__(self, args: Arguments, grouped: bool) -> None:
+        self.words = args
         self.block: int | None = None
         self.count = UNLIMITED
         self.maxcount = UNLIMITED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.direct import DirectClient
@@ -45,6 +47,33 @@ def test_xadd_takes_a_policy_once(client: DirectClient) -> None:
 def test_xadd_takes_idmp_without_its_ids_for_an_id(client: DirectClient) -> None:
     error = b"-ERR Invalid stream ID specified as stream command argument\r\n"
     assert client.send("XADD", "k", "NOMKSTREAM", "IDMP", "p") == error
+
+
+def test_xreadgroup_remembers_the_options_of_the_same_request_alone(client: DirectClient) -> None:
+    def read(*words: str) -> list[str]:
+        """The IDs of the entries in the reply."""
+        reply = client.send(*words)
+        assert reply is not None
+        return [found.decode() for found in re.findall(rb"\d+-1(?=\r)", reply)]
+
+    client.send("XGROUP", "CREATE", "k", "g", "$", "MKSTREAM")
+    for number in range(1, 7):
+        client.send("XADD", "k", f"{number}-1", "f", "v")
+    one = ["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "k", ">"]
+    assert [read(*one), read(*one)] == [["1-1"], ["2-1"]]
+    assert read(*["XREADGROUP", "GROUP", "g", "c", "COUNT", "2", "STREAMS", "k", ">"]) == [
+        "3-1",
+        "4-1",
+    ]
+    assert read(*one[:-1], "0") == ["1-1"]
+    long = ("XREADGROUP", "GROUP", "g", "c" * 2000, *one[4:])
+    assert [read(*long), read(*long)] == [["5-1"], ["6-1"]]
+    for _ in range(2):
+        error = b"-ERR value is not an integer or out of range\r\n"
+        assert (
+            client.send(*["XREADGROUP", "GROUP", "g", "c", "COUNT", "x", "STREAMS", "k", ">"])
+            == error
+        )
 
 
 def test_xread_refuses_noack_wherever_it_stands(client: DirectClient) -> None:
