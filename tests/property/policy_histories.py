@@ -84,6 +84,11 @@ class Known:
     forgotten: bool = False
     """Whether it had been deleted when a server started, which does not know its order."""
 
+    @property
+    def place(self) -> list[int]:
+        """The halves of its ID."""
+        return [int(half) for half in self.id.split("-")]
+
 
 @dataclass
 class Facts:
@@ -276,13 +281,17 @@ class History:
                 known.done = known.deleted = True
 
     def do_redrive(self) -> None:
-        """All dead letters go back, as though they had never been delivered."""
+        """All dead letters go back, as though they had never been delivered; those whose entries
+        were deleted are added again."""
         letters = self.letters()
         self.redriven = self.redriven or len(letters) > 0
         self.ask("PENSTOCK", "REDRIVE", DEAD)
         if not self.letters():
             for number in letters:
-                self.facts.entries[number].deliveries = self.facts.entries[number].given = 0
+                known = self.facts.entries[number]
+                known.deliveries = known.given = 0
+                if known.deleted:
+                    known.done = known.deleted = known.forgotten = False
 
     def do_rename(self) -> None:
         """The stream has another name."""
@@ -406,7 +415,7 @@ class History:
         """The place of an entry among those that may be delivered."""
         known = self.facts.entries[number]
         priority = known.number if name == "n" else known.at
-        return -priority, [int(part) for part in known.id.split("-")]
+        return -priority, known.place
 
     def check_rate(self, count: int) -> None:
         """That a reply has no more than its share. A server that has just started has not counted
@@ -427,7 +436,7 @@ class History:
         buried = self.letters()
         present = {number for number, _, _ in self.pending()} | set(self.unread())
         for other in self.facts.entries.values():
-            if other.value == known.value and other.number < known.number and not other.forgotten:
+            if other.value == known.value and other.place < known.place and not other.forgotten:
                 waiting = other.number in present and other.number not in buried
                 assert not waiting, f"{known.number} is delivered before {other.number}"
 

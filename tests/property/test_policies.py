@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from server.delivery import agenda, reading
 from tests.conformance.reference import RealServer
@@ -75,12 +75,16 @@ STREAMS: dict[str, tuple[str | int, ...]] = {
 }
 """Policies of the stream, each beside some of the group."""
 
+REDRIVEN: Final = (("add", "a", "tea", 0), ("read", "ann", 1), ("nack", "FATAL", 0), ("delete", 0))
+"""A dead letter goes back whose entry was deleted."""
+
 OF_GROUP: Final = ("backoff", "50,150", *DEAD_LETTERS)
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_policies_of_a_group_hold_in_any_history(name: str) -> None:
     @SETTINGS
+    @example([*REDRIVEN, ("redrive",)])
     @given(HISTORIES)
     def play(steps: list[Step]) -> None:
         history = History(GROUPS[name])
