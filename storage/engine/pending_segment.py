@@ -163,7 +163,9 @@ MOST_OWNERS: Final = 254
 """How many consumers have a number in a segment."""
 _SPARSE: Final = 4
 """How many places there are for each pending entry, at most."""
-_GONE: Final = bytes([GONE])
+_BYTES: Final = [bytes([number]) for number in range(GONE + 1)]
+"""The owners, one byte each."""
+_GONE: Final = _BYTES[GONE]
 _PENDING: Final = bytes([1] * GONE + [0])
 """By owner, whether an entry is pending."""
 _OWNED: Final = bytes([0] + [1] * (GONE - 1) + [0])
@@ -411,9 +413,9 @@ class Segment:
             self.times.append(time)
             self.counts.append(1)
         else:
-            self.owners += bytes((slot,)) * count
+            self.owners += _BYTES[slot] * count
             self.times.frombytes(_native(time) * count)
-            self.counts.frombytes(_native(1) * count)
+            self.counts.frombytes(_ONE * count)
         self.live += count
 
     def keep_back(self, run: Sequence[int], until: Sequence[int]) -> None:
@@ -422,7 +424,7 @@ class Segment:
         if not self.live:
             self.first = len(self.owners)
         self.ids.extend(run)
-        self.owners += bytes((FREED,)) * len(run)
+        self.owners += _BYTES[FREED] * len(run)
         self.times.extend(until)
         self.counts.extend(array("q", (0,)) * len(run))
         self.live += len(run)
@@ -467,7 +469,7 @@ class Segment:
         """Changes the owner of the entries at these places."""
         slot = self.slots[owner]
         if isinstance(places, range):
-            self.owners[places.start : places.stop] = bytes((slot,)) * len(places)
+            self.owners[places.start : places.stop] = _BYTES[slot] * len(places)
         else:
             for place in places:
                 self.owners[place] = slot
@@ -571,6 +573,10 @@ Span = tuple[Segment, Sequence[int]]
 def _native(value: int) -> bytes:
     """Return a value as columns hold it: an array made of one takes five times as long."""
     return value.to_bytes(8, byteorder, signed=True)
+
+
+_ONE: Final = _native(1)
+"""The count of an entry that was delivered once."""
 
 
 def _column(numbers: list[int]) -> array[int]:
