@@ -41,7 +41,8 @@ class Stream:
     """A stream value. ``max_deleted_id`` is the highest ID removed by anything but trimming,
     ``entries_added`` how many entries there ever were.
 
-    ``policy`` are the stream's own policies by name; nothing here looks into them."""
+    ``policy`` are the stream's own policies by name; nothing here looks into them. ``used_ms`` is
+    the time of use that its database has noted last, by which it need not note that again."""
 
     __slots__ = (
         "_last_id",
@@ -54,10 +55,12 @@ class Stream:
         "log",
         "max_deleted_id",
         "policy",
+        "used_ms",
     )
 
     def __init__(self, limits: StreamLimits) -> None:
         self._limits = limits
+        self.used_ms: i64 = ids.UNKNOWN
         self.log = EntryLog(limits)
         self.groups: dict[bytes, Group] = {}
         self._last_id = ids.MIN

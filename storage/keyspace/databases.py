@@ -124,10 +124,16 @@ class Database:
         value = self.values.get(key)
         if value is None:
             return None
-        self.used[key] = self.keyspace.now_ms
         if type(value) is Stream:
+            self.note_use(key, value)
             return value
+        self.used[key] = self.keyspace.now_ms
         raise WrongType
+
+    def note_use(self, key: bytes, stream: Stream) -> None:
+        """Updates the time of use, unless that was done within this millisecond."""
+        if stream.used_ms != self.keyspace.now_ms:
+            stream.used_ms = self.used[key] = self.keyspace.now_ms
 
     def stream_to_read(self, key: bytes) -> Stream | None:
         """Like :meth:`stream`, for a command that reads (see :meth:`read`)."""

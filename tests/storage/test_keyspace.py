@@ -120,6 +120,19 @@ def test_reading_is_use_and_looking_from_outside_is_not(keyspace: Keyspace, db: 
     assert db.used[b"k"] == NOW + 5000
 
 
+def test_a_stream_is_used_when_it_was_used_last_whatever_it_is_called_then(
+    keyspace: Keyspace, db: Database
+) -> None:
+    stream = db.make_stream(b"s")
+    for now in (NOW, NOW + 5, NOW + 5):
+        keyspace.now_ms = now
+        assert db.stream(b"s") is stream
+        assert db.used == {b"s": now}
+    db.rename(b"s", b"t")
+    assert db.stream(b"t") is stream
+    assert db.used == {b"t": NOW + 5}
+
+
 def test_a_miss_is_told_to_who_asked_for_it(keyspace: Keyspace, db: Database) -> None:
     told: list[tuple[int, bytes]] = []
     keyspace.on_miss = lambda index, key: told.append((index, key))
