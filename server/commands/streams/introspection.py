@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array, bulk, encode
+from protocol.encoder import array, bulk, encode, integer_line
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
 from server.commands.declare import command, container, help_command
@@ -300,9 +300,13 @@ def _group_map(stream: Stream, group: Group, resp3: bool) -> bytes:
         len(group.consumers),
         len(group.pending),
         bulk(ids.text(group.last_id)),
-        encode(entries_read(group), resp3),
-        encode(stream.lag(group), resp3),
+        _number(entries_read(group), resp3),
+        _number(stream.lag(group), resp3),
     )
+
+
+def _number(value: int | None, resp3: bool) -> bytes:
+    return encode(None, resp3) if value is None else integer_line(value)
 
 
 @command(
