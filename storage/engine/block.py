@@ -311,10 +311,12 @@ class Block:
     def measure(self) -> None:
         """Replaces the bound of the newest entries by their exact size."""
         if self._unmeasured:
-            self.open()
-            low = len(self.ids) - self._unmeasured
+            high = len(self)
+            low = high - self._unmeasured
+            packed = self.packed
+            payloads = self.payloads[low:] if packed is None else packed.glance_each(low, high)
             self._measured += nodes.entries_size(
-                self.ids[low:], self.payloads[low:], self.first, self._names
+                self.ids_at(low, high), payloads, self.first, self._names
             )
             self._unmeasured = self._bound = 0
 

@@ -448,6 +448,17 @@ def test_memory_usage_counts_what_is_packed_and_compressed_and_read() -> None:
     assert len(set(usage)) == 3
 
 
+def test_measuring_what_is_packed_leaves_it_so() -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 3)
+    sizes = [block.copy().node_size() for block in log.blocks]
+    limits.packer.round(0)
+    before = held(log)
+    assert [block.node_size() for block in log.blocks] == sizes
+    assert held(log) == before
+    assert None not in before[:-1]
+
+
 def test_a_block_that_loses_an_entry_is_packed_again() -> None:
     limits = StreamLimits()
     log = full_blocks(limits, 1)
