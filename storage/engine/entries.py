@@ -53,7 +53,7 @@ def with_items(head: bytes, items: list[bytes]) -> bytes:
 
 
 def line_before(length: int) -> bytes:
-    """What stands before a bulk string of so many bytes, from the end of the line before it on."""
+    """Return what stands before a bulk string of so many bytes, with the end of the line before."""
     return _LENGTHS[length] if length < len(_LENGTHS) else b"\r\n$%d\r\n" % length
 
 

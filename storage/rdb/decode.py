@@ -168,7 +168,7 @@ class _Node:
             self._near = self._near and is_near(above_ms, above_seq)
 
     def _add_items(self, pieces: list[bytes], same: int) -> None:
-        """Adds the fields and values of an entry in RESP, without the last line's end at first."""
+        """Adds the fields and values of an entry, in RESP."""
         start = self._elements.count
         count = len(self._names) if same else self._number()
         pieces.append(b"*%d" % (2 * count))

@@ -204,14 +204,14 @@ class Reader:
         return width + 1
 
     def _behind_length(self, at: int, length: int) -> int:
-        """Where the length ends that follows a long element, in one of its two forms."""
+        """Return where the length ends that follows a long element, in one of its two forms."""
         for tail in (_backwards(length), _wide(length)):
             if self.data.startswith(tail, at):
                 return at + len(tail)
         raise DamagedListpack(at, "an element of a listpack with two lengths")
 
     def text(self) -> bytes:
-        """The last element as text."""
+        """Return the last element as text."""
         if self.size < 0:
             return str(self.value).encode()
         return self.data[self.start : self.start + self.size]
