@@ -332,13 +332,18 @@ def malformed(draw: st.DrawFn) -> Words:
         mistake = draw(st.sampled_from([_drop, _cut, _insert, _replace, _repeat]))
         # The name stays: what else it could be is not the question.
         command = mistake(command, draw(st.integers(1, len(command))), draw(STRAY_WORDS))
-    return _without_long_waits(command)
+    return _without_the_clock(_without_long_waits(command))
 
 
 def _without_long_waits(command: Words) -> Words:
     """The command with each time to block that could be long made a millisecond."""
     blocks = [at + 1 for at, word in enumerate(command) if word.upper() == "BLOCK"]
     return ["1" if at in blocks and word.isdigit() else word for at, word in enumerate(command)]
+
+
+def _without_the_clock(command: Words) -> Words:
+    """The command without IDs that servers make, as each has a clock of its own."""
+    return ["9-*" if command[0] == "XADD" and word == "*" else word for word in command]
 
 
 STREAM_COMMANDS = [
