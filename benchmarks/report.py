@@ -36,11 +36,7 @@ TITLES: Final = {
     "penstock": "Penstock",
     "redis": "Redis",
     "valkey": "Valkey",
-    "plain": "itself, not compiled",
 }
-
-RIVALS: Final = ("redis", "valkey")
-"""Other programs that do the same."""
 
 # --- JSON ------------------------------------------------------------------------------------
 
@@ -403,9 +399,9 @@ def quote(results: Results, readme: str) -> str:
     """Returns the README with these results in its table, or as it was if one was not measured."""
     found = {verdict.workload.name: verdict for verdict in reversed(verdicts(results))}
     rows = [
-        [found[name].title, *(f"{found[name].ratios[other].median:.2f}" for other in RIVALS)]
+        [found[name].title, *(f"{found[name].ratios[other].median:.2f}" for other in REFERENCES)]
         for name in QUOTED
-        if name in found and found[name].ratios.keys() >= set(RIVALS)
+        if name in found and found[name].ratios.keys() >= set(REFERENCES)
     ]
     if len(rows) < len(QUOTED):
         return readme

@@ -24,7 +24,7 @@ from benchmarks.workloads import (
 )
 
 SUBJECT: Final = "penstock"
-REFERENCES: Final = ("redis", "valkey", "plain")
+REFERENCES: Final = ("redis", "valkey")
 JUDGE: Final = "redis"
 """The server that the targets refer to."""
 
@@ -100,8 +100,7 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def _verdict(workload: Workload, target: Target, measurements: Measurements) -> Verdict:
-    others = [name for name in REFERENCES if name != target.subject]
-    found = {name: ratio(measurements, target.value, name, target.subject) for name in others}
+    found = {name: ratio(measurements, target.value, name, target.subject) for name in REFERENCES}
     ratios = {name: value for name, value in found.items() if value is not None}
     judge = ratios.get(JUDGE)
     return Verdict(workload, target, ratios, None if judge is None else judge.median <= target.most)

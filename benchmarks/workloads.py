@@ -31,7 +31,7 @@ ANY_TIME: Final = f"1{RANDOM}"
 ENTRY: Final = " ".join(FIELDS)
 
 
-BESIDE: Final = (PENSTOCK.name, PLAIN.name, "redis", "valkey", FAKEREDIS.name)
+BESIDE: Final = (PENSTOCK.name, "redis", "valkey", FAKEREDIS.name)
 """The servers that most workloads are measured on."""
 AT_FLOOR: Final = (*BESIDE, FLOOR.name)
 """Those of workloads that little but reading and writing costs."""
@@ -70,7 +70,9 @@ class Workload:
 
     def measured_on(self, server: str) -> bool:
         """Whether it is measured on the server of this name; fakeredis is compared by its requests
-        a second, and the floor knows no options."""
+        a second, the floor knows no options, and plain Python is measured where it has targets."""
+        if server == PLAIN.name:
+            return any(target.subject == server for target in self.targets)
         if server == FAKEREDIS.name and isinstance(
             self.load, EntryMemory | PendingMemory | ClientMemory
         ):
@@ -366,7 +368,7 @@ WORKLOADS: Final = (
         _cpu(1.4, EACH_POLICY),
         UNREAD,
         without="consumer-loop",
-        servers=(PENSTOCK.name, PLAIN.name, "redis", "valkey"),
+        servers=(PENSTOCK.name, "redis", "valkey"),
     ),
     Workload(
         "xadd-unseen",

@@ -60,7 +60,7 @@ def test_a_target_is_met_up_to_its_ratio_to_redis(cost: float, met: bool) -> Non
 
 def test_a_missed_target_is_called_missed_on_the_page() -> None:
     page = as_markdown(of_workload(PING, measured(penstock=[3, 5], redis=[1, 1])))
-    row = "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | - | - | - | **missed** |"
+    row = "| PING, 50 clients | <= 1.1 | 4.00 (3.00-5.00) | - | - | - | **missed** |"
     assert row in page
 
 
@@ -76,7 +76,7 @@ def test_instructions_stand_beside_the_ratio_they_belong_to() -> None:
     results = of_workload(PING, measured(penstock=[1], redis=[1]))
     counts = {"penstock": [{"instructions": 9_640.0}], "redis": [{"instructions": 3_596.0}]}
     page = as_markdown(replace(results, instructions=[Measurements("ping", counts)]))
-    assert "| PING, 50 clients | <= 1.1 | 1.00 | - | - | 9.6 | 3.6 | met |" in page
+    assert "| PING, 50 clients | <= 1.1 | 1.00 | - | 9.6 | 3.6 | met |" in page
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,6 @@ def test_plain_python_has_targets_of_its_own() -> None:
         ("XADD, 50 clients, pipeline 16", 0.5),
         ("XADD, 50 clients, pipeline 16, plain Python", 1.5),
     ]
-    assert "plain" not in found[1].ratios
 
 
 def test_what_an_append_only_file_costs_is_compared_with_the_same_load_without() -> None:
@@ -180,7 +179,7 @@ def test_what_an_append_only_file_costs_is_compared_with_the_same_load_without()
     [one] = keepings(results)
     assert (one.ratios, one.times) == ({"redis": Ratio(1.5, 1.5, 1.5)}, 1.5)
     assert verdicts(results)[0].workload is plain
-    row = "| XADD, 50 clients, no pipeline, appendfsync everysec | 1.50 | - | - | 1.50 |"
+    row = "| XADD, 50 clients, no pipeline, appendfsync everysec | 1.50 | - | 1.50 |"
     assert row in as_markdown(results)
 
 
