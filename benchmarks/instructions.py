@@ -17,13 +17,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.data import prepare
+from benchmarks.durability import KEEPING
+from benchmarks.loading import LOADING
 from benchmarks.loads import Values
+from benchmarks.replication import REPLICATING
 from benchmarks.runner import FAILURES, Conditions, Measurements, attempt, say
-from benchmarks.servers import Kind, Running, ServerError, find_kinds
+from benchmarks.servers import Kind, Running, ServerError, find_kinds, with_options
 from benchmarks.workloads import WORKLOADS, Workload
 
 PROGRAMS: Final = [shutil.which("valgrind"), shutil.which("callgrind_control")]
@@ -89,22 +93,24 @@ def count(
         raise ServerError("valgrind was not found")
     fewer = replace(conditions, factor=conditions.factor * SHARE)
     data = conditions.data(workload.data, kind)
-    with Running(_watched(valgrind, kind), 0) as server:
+    with Running(_watched(valgrind, with_options(kind, workload.options)), 0) as server:
         prepare(server.address, data)
         _switch(control, server, "on")
         values = workload.load.run(server, data, fewer.units(workload.load, data, kind))
         _switch(control, server, "off")
         server.end()
-        return functions_in(server.folder), values["units"]
+        return functions_in(server.folder, server.pid), values["units"]
 
 
 def _watched(valgrind: str, kind: Kind) -> Kind:
+    """The same server; what a load starts again is counted from its start, as loading is."""
     # A reference may be started by a script, in whose place the server steps.
-    options = ["--tool=callgrind", "--instr-atstart=no", "--trace-children=yes"]
+    options = [valgrind, "--tool=callgrind", "--trace-children=yes"]
     options.append(f"--callgrind-out-file={COUNTS}.%p")
+    counting = chain(["no"], repeat("yes"))
     return replace(
         kind,
-        command=lambda port: [valgrind, *options, *kind.command(port)],
+        command=lambda port: [*options, f"--instr-atstart={next(counting)}", *kind.command(port)],
         start_s=START_S,
     )
 
@@ -122,11 +128,11 @@ def _switch(control: str, server: Running, state: str) -> None:
         raise ServerError(f"counting cannot be switched {state}: {done.stderr.strip()}")
 
 
-def functions_in(folder: Path) -> Counter[Function]:
-    """Adds up what callgrind has written into a folder; raises :class:`ServerError` if that is
-    nothing."""
+def functions_in(folder: Path, pid: int) -> Counter[Function]:
+    """Adds up what callgrind has written of a process into a folder; raises :class:`ServerError`
+    if that is nothing."""
     found: Counter[Function] = Counter()
-    for path in folder.glob(f"{COUNTS}*"):
+    for path in folder.glob(f"{COUNTS}.{pid}*"):
         with path.open(encoding="utf-8", errors="replace") as lines:
             found.update(_costs(lines))
     if not found:
@@ -174,7 +180,7 @@ def report(functions: Counter[Function], units: float, unit: str, top: int) -> s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the dearest functions of a workload; returns 1 if they could not be counted."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
-    known = {one.name: one for one in WORKLOADS}
+    known = {one.name: one for one in (*WORKLOADS, *KEEPING, *LOADING, *REPLICATING)}
     parser.add_argument("workload", choices=known, metavar="WORKLOAD", help=", ".join(known))
     parser.add_argument("--server", default="penstock", help="which server (%(default)s)")
     parser.add_argument("--top", type=int, default=20, help="how many functions (%(default)s)")

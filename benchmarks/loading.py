@@ -194,11 +194,12 @@ class Replay(Load):
     def run(self, server: Running, data: Data, units: int) -> Values:
         """What a command cost."""
         source, commands = files(self.content, data.commands), data.commands
+        empty = _least(lambda: _start(server, None), commands)
         cost = _least(lambda: _start(server, source), commands)
         with Client(server.address) as client:
             if not client.call("DBSIZE"):
                 raise LoadError("the server has loaded nothing")
-        return _values(cost - _least(lambda: _start(server, None), commands), commands)
+        return _values(cost - empty, commands)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,7 @@ from benchmarks.servers import Running
 NEWEST: Final = 500
 """How many deliveries a worker of all commands remembers."""
 
-STREAMS: Final = 50
-GROUPS: Final = 5
-"""How many groups each stream has."""
 CONSUMERS: Final = 10
-SHAPES: Final = 20
-"""How many lists of fields entries have."""
 
 Choice = Callable[[], tuple[bytes, Callable[[Any], None]]]
 """Returns a packed request, and what takes its reply."""
@@ -39,15 +34,19 @@ class Delivery(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Varied(Load):
     """One client that adds, reads, acknowledges, claims and asks, ``pipeline`` requests at a time,
-    each in another of its streams and groups; nothing is sent twice but by chance."""
+    each in another of ``streams`` streams, of which each has ``groups`` groups; entries have any of
+    ``lists`` lists of fields. Nothing is sent twice but by chance."""
 
     pipeline: int = 8
+    streams: int = 50
+    groups: int = 5
+    lists: int = 20
 
     def run(self, server: Running, data: Data, units: int) -> Values:
         """Measures the cost of a command; making the groups is not measured as CPU time."""
         with Client(server.address) as client:
-            client.feed(_groups())
-            worker = _Worker(NEWEST)
+            client.feed(self._groups())
+            worker = _Worker(self, NEWEST)
             with Meter(server) as meter:
                 sent = self._send(client, (worker.any() for _ in range(units)))
         return meter.values(sent)
@@ -62,6 +61,12 @@ class Varied(Load):
             sent += len(batch)
         return sent
 
+    def _groups(self) -> Iterator[bytes]:
+        for number in range(self.streams):
+            stream = _stream(number)
+            for group in range(self.groups):
+                yield pack("XGROUP", "CREATE", stream, _group(group, number), 0, "MKSTREAM")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ByCommand(Varied):
@@ -72,20 +77,14 @@ class ByCommand(Varied):
         values: Values = {"units": 0}
         count = max(units // len(COMMANDS), 1)
         with Client(server.address) as client:
-            client.feed(_groups())
-            worker = _Worker(count)
+            client.feed(self._groups())
+            worker = _Worker(self, count)
             for name in COMMANDS:
                 with Meter(server) as meter:
                     sent = self._send(client, worker.only(name, count))
                 values["units"] += sent
                 values[name] = meter.values(max(sent, 1))["cpu_us"]
         return values
-
-
-def _groups() -> Iterator[bytes]:
-    for stream in range(STREAMS):
-        for group in range(GROUPS):
-            yield pack("XGROUP", "CREATE", _stream(stream), _group(group, stream), 0, "MKSTREAM")
 
 
 def _stream(number: int) -> str:
@@ -107,7 +106,8 @@ _FIRST: Final = (3, 2, 0, 0, 0, 0, 0)
 class _Worker:
     """Chooses requests, and remembers the newest deliveries of which replies have told."""
 
-    def __init__(self, newest: int) -> None:
+    def __init__(self, load: Varied, newest: int) -> None:
+        self._load = load
         self._random = random.Random(1)
         self._newest = newest
         self._given: list[Delivery] = []
@@ -127,7 +127,7 @@ class _Worker:
             count -= 1
 
     def _add(self) -> tuple[bytes, Callable[[Any], None]]:
-        shape = self._random.randrange(SHAPES)
+        shape = self._random.randrange(self._load.lists)
         fields = [f"field-{shape}-{number}" for number in range(1 + shape % 5)]
         items = [word for name in fields for word in (name, self._random.randrange(10**6))]
         return pack("XADD", _stream(self._stream_number()), "*", *items), _ignore
@@ -135,7 +135,7 @@ class _Worker:
     def _read(self) -> tuple[bytes, Callable[[Any], None]]:
         number = self._stream_number()
         stream = _stream(number)
-        group = _group(self._random.randrange(GROUPS), number)
+        group = _group(self._random.randrange(self._load.groups), number)
         reader = ("GROUP", group, self._consumer(), "COUNT", self._random.randint(1, 10))
 
         def take(reply: Any) -> None:
@@ -169,7 +169,7 @@ class _Worker:
         return self._random.choice(self._given)
 
     def _stream_number(self) -> int:
-        return self._random.randrange(STREAMS)
+        return self._random.randrange(self._load.streams)
 
     def _consumer(self) -> str:
         return f"worker-{self._random.randrange(CONSUMERS)}"

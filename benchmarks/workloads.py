@@ -267,6 +267,13 @@ WORKLOADS: Final = (
     *_varied(8, 160_000),
     *_varied(1, 40_000),
     Workload(
+        "varied-many",
+        "1,000 streams, 5,000 groups, 10 consumers, fields never seen before, pipeline 8",
+        Varied(amount=160_000, pipeline=8, streams=1000, lists=UNSEEN),
+        _cpu(1.1, EACH_NAME),
+        servers=COMPARED,
+    ),
+    Workload(
         "ping",
         "PING, 50 clients",
         Flood(command="PING", amount=100_000),
@@ -295,6 +302,14 @@ WORKLOADS: Final = (
         "xadd-values",
         "XADD, pipeline 100, 8 streams by 8 lists of fields, values of 10 bytes to 1 KB",
         Mixed(streams=8, lists=8, values=(10, 1024), amount=60_000),
+        _cpu(MOST_MIXED, EACH_ENTRY),
+        rounds=2,
+        servers=COMPARED,
+    ),
+    Workload(
+        "xadd-many",
+        "XADD, pipeline 100, 1,000 streams, fields never seen before, values of 1 to 16 bytes",
+        Mixed(streams=1000, lists=UNSEEN, values=(1, 16), amount=60_000),
         _cpu(MOST_MIXED, EACH_ENTRY),
         rounds=2,
         servers=COMPARED,
