@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -32,6 +32,8 @@ from benchmarks.workloads import WORKLOADS, Workload
 
 PROGRAMS: Final = [shutil.which("valgrind"), shutil.which("callgrind_control")]
 """What is needed, where it is there."""
+DEAREST: Final = 20
+"""How many functions are remembered of a workload."""
 SHARE: Final = 0.1
 """The part of the commands that is enough: a count has no noise to be averaged out."""
 START_S: Final = 300
@@ -52,9 +54,17 @@ class Function(NamedTuple):
     library: str
 
 
+@dataclass
+class Counts(Measurements):
+    """The instructions of a unit of a workload, by server; and in each of the functions that take
+    most of them, these first."""
+
+    functions: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
 def run_instructions(
     workloads: Sequence[Workload], kinds: Sequence[Kind], conditions: Conditions
-) -> list[Measurements]:
+) -> list[Counts]:
     """Counts the instructions of a unit of each workload that has a target for its CPU time and
     keeps nothing, once a server; nothing where there is no valgrind."""
     if not kinds:
@@ -66,18 +76,21 @@ def run_instructions(
     results = []
     for workload in workloads:
         if not workload.options and any(one.value == "cpu_us" for one in workload.targets):
-            result = Measurements(workload.name)
+            result = Counts(workload.name)
             for kind in kinds:
                 if workload.measured_on(kind.name):
                     say(f"instructions {workload.name} {kind.name}")
-                    attempt(result, kind, partial(_count, workload, kind, conditions))
+                    attempt(result, kind, partial(_count, result, workload, kind, conditions))
             results.append(result)
     return results
 
 
-def _count(workload: Workload, kind: Kind, conditions: Conditions) -> Values:
-    """Counts the instructions of a unit."""
+def _count(result: Counts, workload: Workload, kind: Kind, conditions: Conditions) -> Values:
+    """Counts the instructions of a unit, and notes the dearest functions."""
     functions, units = count(workload, kind, conditions)
+    result.functions[kind.name] = {
+        one.name: cost / units for one, cost in functions.most_common(DEAREST)
+    }
     return {"instructions": functions.total() / units}
 
 
@@ -183,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = {one.name: one for one in (*WORKLOADS, *KEEPING, *LOADING, *REPLICATING)}
     parser.add_argument("workload", choices=known, metavar="WORKLOAD", help=", ".join(known))
     parser.add_argument("--server", default="penstock", help="which server (%(default)s)")
-    parser.add_argument("--top", type=int, default=20, help="how many functions (%(default)s)")
+    parser.add_argument("--top", type=int, default=DEAREST, help="how many functions (%(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="part of the load (%(default)s)")
     options = parser.parse_args(arguments)
     kinds, missing = find_kinds([options.server])

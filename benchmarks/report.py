@@ -6,10 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.curves import FLAT
+from benchmarks.instructions import DEAREST
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.runner import Measurements
 from benchmarks.servers import FLOOR, NAMES
@@ -37,6 +39,9 @@ TITLES: Final = {
     "redis": "Redis",
     "valkey": "Valkey",
 }
+
+MOST_NAMED: Final = 8
+"""How many functions the page names of a workload."""
 
 # --- JSON ------------------------------------------------------------------------------------
 
@@ -104,6 +109,8 @@ def as_markdown(results: Results) -> str:
     parts = [_head(results)]
     if results.workloads:
         parts.append(_targets(results))
+    if results.instructions:
+        parts.append(_profiles(results))
     if mixes(results):
         parts.append(_mixes(results))
     if heights(results):
@@ -175,6 +182,30 @@ def _reasons(missed: dict[str, list[str]]) -> str:
     """Why targets are missed, each reason once, with what misses by it."""
     lines = [f"- {why}: **{'**, **'.join(titles)}**\n" for why, titles in missed.items()]
     return "\nWhy targets are missed:\n\n" + "".join(lines) if lines else ""
+
+
+def _profiles(results: Results) -> str:
+    """Where Penstock spends its instructions in each workload that misses a target."""
+    missed = {one.workload.name: one.workload for one in verdicts(results) if one.met is False}
+    rows = [
+        [missed[counts.name].title, *_dearest(counts.functions.get(SUBJECT, {}))]
+        for counts in results.instructions
+        if counts.name in missed
+    ]
+    columns = ["", "dearest functions, instructions"]
+    return f"""\
+## Where targets are missed
+
+The functions of Penstock, of the interpreter and of libraries that take most instructions of a
+command, without those that they call. `python -m benchmarks.instructions` has {DEAREST} of them.
+
+{_table(columns, rows)}"""
+
+
+def _dearest(functions: dict[str, float]) -> list[str]:
+    """The first functions in one cell."""
+    first = islice(functions.items(), MOST_NAMED)
+    return [", ".join(f"`{name}` {cost:,.0f}" for name, cost in first)]
 
 
 def _thousands(count: float | None) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks.curves import FLAT, Curve
+from benchmarks.instructions import Counts
 from benchmarks.loads import Values
 from benchmarks.machine import Machine
 from benchmarks.pauses import TIMES_REDIS, Pause
@@ -41,7 +42,7 @@ class Results:
     workloads: list[tuple[Workload, Measurements]]
     curves: list[tuple[Curve, CurveMeasurements]]
     pauses: list[tuple[Pause, Measurements]]
-    instructions: list[Measurements] = field(default_factory=list)
+    instructions: list[Counts] = field(default_factory=list)
 
     @property
     def failures(self) -> Iterator[str]:

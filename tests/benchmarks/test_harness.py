@@ -15,7 +15,7 @@ if sys.platform != "linux":  # pragma: no cover
 
 from benchmarks import instructions
 from benchmarks.__main__ import SHORT, main
-from benchmarks.instructions import PROGRAMS, run_instructions
+from benchmarks.instructions import DEAREST, PROGRAMS, run_instructions
 from benchmarks.servers import find_kinds
 from benchmarks.varied import COMMANDS
 from benchmarks.workloads import WORKLOADS
@@ -114,6 +114,7 @@ def test_instructions_are_counted_for_each_server() -> None:
     assert not counted.failures
     [values] = counted.values["penstock"]
     assert values["instructions"] > 1000
+    assert 1 < len(counted.functions["penstock"]) <= DEAREST
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
+from benchmarks.instructions import Counts
 from benchmarks.machine import Machine
 from benchmarks.pauses import PAUSES
 from benchmarks.report import QUOTED, as_markdown, quote
@@ -72,10 +73,21 @@ def test_the_same_reason_of_several_misses_is_given_once() -> None:
     assert line.endswith(": **PING, 50 clients**, **XADD, 50 clients, no pipeline**")
 
 
+def test_the_page_names_the_dearest_functions_of_what_misses_its_target() -> None:
+    results = of_workload(PING, measured(penstock=[3], redis=[1]))
+    counts = {"penstock": [{"instructions": 9_640.0}]}
+    functions = {"penstock": {"_PyObject_Free": 1411.2, "bulk_end": 663.0}}
+    page = as_markdown(replace(results, instructions=[Counts("ping", counts, {}, functions)]))
+    assert "\n| PING, 50 clients | `_PyObject_Free` 1,411, `bulk_end` 663 |\n" in page
+    met = of_workload(PING, measured(penstock=[1], redis=[1]))
+    page = as_markdown(replace(met, instructions=[Counts("ping", counts, {}, functions)]))
+    assert "_PyObject_Free" not in page
+
+
 def test_instructions_stand_beside_the_ratio_they_belong_to() -> None:
     results = of_workload(PING, measured(penstock=[1], redis=[1]))
     counts = {"penstock": [{"instructions": 9_640.0}], "redis": [{"instructions": 3_596.0}]}
-    page = as_markdown(replace(results, instructions=[Measurements("ping", counts)]))
+    page = as_markdown(replace(results, instructions=[Counts("ping", counts)]))
     assert "| PING, 50 clients | <= 1.1 | 1.00 | - | 9.6 | 3.6 | met |" in page
 
 
@@ -109,7 +121,7 @@ def test_a_mix_is_not_judged_without_the_other_server() -> None:
 def test_constant_bytes_stand_beside_what_they_are_the_floor_of() -> None:
     results = of_workload(PING, measured(penstock=[6], uvloop=[4], redis=[5]))
     counts = {"penstock": [{"instructions": 9_640.0}], "uvloop": [{"instructions": 5_000.0}]}
-    page = as_markdown(replace(results, instructions=[Measurements("ping", counts)]))
+    page = as_markdown(replace(results, instructions=[Counts("ping", counts)]))
     assert "| PING, 50 clients | 6 | 4 | 5 | 1.50 | 9.6 | 5.0 | - |" in page
 
 
