@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.engine import nodes
 from storage.engine.compression import Packed, Packer, ends_of
-from storage.engine.entries import Stretch, decode_entry, next_line, pack
+from storage.engine.entries import Stretch, names_in, next_line, pack
 from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
@@ -129,14 +129,17 @@ class Block:
         "taken",
     )
 
-    def __init__(self, first: int, items: Sequence[bytes]) -> None:
+    def __init__(self, first: int, names: list[bytes]) -> None:
         self.first = self.last = first
         self.ids: list[int] = []
         self.payloads: list[bytes] = []
         self.packed: Packed | None = None
         self.taken: i64 = 0
-        self._names = list(items[::2])
-        self._saved: i64 = sum(map(len, self._names)) + _NAME * len(self._names)
+        self._names = names
+        saved: i64 = _NAME * len(names)
+        for name in names:
+            saved += len(name)
+        self._saved = saved
         ms, seq = split(first)
         self._far = (ms + _NEAR) << 64
         has_room = ms < NATIVE and seq < NATIVE
@@ -147,10 +150,13 @@ class Block:
         self._unmeasured: i64 = 0
         self._bound: i64 = 0
 
-    def share_names(self, other: Block) -> None:
-        """Refers to the same field names as another block, if they are equal."""
+    def follow(self, other: Block) -> None:
+        """Refers to the same field names as the block before, if they are equal; else its entries
+        will hardly have the same either."""
         if self._names == other._names:
             self._names = other._names
+        else:
+            self._mixed = True
 
     def append(
         self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
@@ -285,13 +291,12 @@ class Block:
         bound = self._measured + self._bound + self._unmeasured * self._per_entry()
         return bound + self._saved + _HEAD + size < _most_bytes(limits)
 
-    def takes(self, size: i64, items: Sequence[bytes], limits: StreamLimits) -> bool:
-        """Whether an entry goes into this block, rather than into a new one."""
+    def takes(self, length: i64, limits: StreamLimits) -> bool:
+        """Whether an entry goes into this block, rather than into a new one, of which the fields
+        and values have so many bytes."""
         if 0 < limits.max_entries <= self.taken:
             return False
-        return self.surely_takes(size, limits) or (
-            self.node_size() + sum(map(len, items)) < _most_bytes(limits)
-        )
+        return self.node_size() + length < _most_bytes(limits)
 
     def _per_entry(self) -> i64:
         """Return how many bytes an entry takes at most beside its fields and values."""
@@ -329,11 +334,10 @@ class Block:
 
     def copy(self) -> Block:
         """An equal, independent block."""
-        twin = Block(self.first, ())
+        twin = Block(self.first, self._names)
         twin.last, twin.taken = self.last, self.taken
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
         twin.packed = None if self.packed is None else self.packed.copy()
-        twin._names, twin._saved = self._names, self._saved
         twin._far, twin._measured, twin._mixed = self._far, self._measured, self._mixed
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
@@ -451,7 +455,7 @@ class Block:
         are deleted; ``last`` is the ID of the newest one that was ever in it.
 
         :meth:`fill` must follow."""
-        block = cls(first, [part for name in names for part in (name, b"")])
+        block = cls(first, names)
         block.last, block.taken, block._measured = last, deleted, size
         return block
 
@@ -497,8 +501,7 @@ class Block:
         in_order = first <= ids[0] and ids[-1] <= last if ids else False
         if not in_order or not live == len(ids) <= taken < NATIVE or abs(size) >= NATIVE:
             raise ValueError("the outline of a block does not fit its entries")
-        names = list(outline[5:]) or decode_entry(payloads[0])[1][::2]
-        block = cls(first, [part for name in names for part in (name, b"")])
+        block = cls(first, list(outline[5:]) or names_in(payloads[0])[0])
         block.ids, block.payloads, block.taken, block.last = ids, payloads, taken, last
         for entry_id in ids:
             block._note(entry_id)

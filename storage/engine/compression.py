@@ -4,11 +4,12 @@ While a block grows, each entry is two objects: an integer and a byte string. On
 it is packed: its IDs become one array of small integers, and its entries one byte string, of which
 a range reply is a slice. That byte string is compressed at once, with LZ4, which costs less than
 the packing, but for blocks of a few large entries: to clear LZ4's table takes longer than all else
-that is done for them. A block that nobody reads for some time is compressed again, with zlib, which
-takes longer and makes it smaller: the entries, or what LZ4 has left of them. One that is read is
-kept decompressed beside, within a limit on all such bytes, until it has been idle for some time.
-Beyond the limit nothing is kept but in the place of what is idle, so that reads at random places of
-a long stream do not write to more and more memory.
+that is done for them. The fewest are not even packed while they are new. A block that nobody reads
+for some time is compressed again, with zlib, which takes longer and makes it smaller: the entries,
+or what LZ4 has left of them. One that is read is kept decompressed beside, within a limit on all
+such bytes, until it has been idle for some time. Beyond the limit nothing is kept but in the place
+of what is idle, so that reads at random places of a long stream do not write to more and more
+memory.
 """
 
 from __future__ import annotations
@@ -59,6 +60,9 @@ IDLE_MS: Final = 1000
 """A block that was not touched for as long makes room for another one that is read again."""
 WAITING: Final = 64
 """How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
+_LARGE: Final = 8
+"""A block of up to so many entries waits until it is cold: they are so large that it takes hardly
+more unpacked, and it may be trimmed before."""
 PACKED_A_ROUND: Final = 1024 * 1024
 """How many bytes one round packs and compresses with LZ4; that takes some 2 ms."""
 SQUEEZED_A_ROUND: Final = 256 * 1024
@@ -385,6 +389,9 @@ class Packed:
 class Packable(Protocol):
     """A block of entries, as the packer knows it."""
 
+    def __len__(self) -> int:
+        """How many entries there are."""
+
     def pack(self) -> Packed | None:
         """Packs the entries; what is to be compressed, ``None`` if there is nothing."""
 
@@ -396,10 +403,11 @@ class Packer:
     ``now_ms`` is the time of the last round.
     """
 
-    __slots__ = ("_full", "_thawed", "_thawed_bytes", "_warm", "freed", "now_ms")
+    __slots__ = ("_full", "_large", "_thawed", "_thawed_bytes", "_warm", "freed", "now_ms")
 
     def __init__(self) -> None:
         self._full: deque[Packable] = deque()
+        self._large: deque[tuple[int, Packable]] = deque()
         self._warm: deque[tuple[int, Packed]] = deque()
         self._thawed: deque[tuple[int, Packed]] = deque()
         self._thawed_bytes = 0
@@ -409,9 +417,12 @@ class Packer:
         sets it to 0."""
 
     def add(self, block: Packable) -> None:
-        """Takes note of a block that is full, to be packed in one of the next rounds; or at once,
-        where they come faster than rounds pack them: memory that single entries have taken is not
-        given back when they are packed long after."""
+        """Takes note of a block that is full, to be packed in one of the next rounds, unless its
+        entries are large; or at once, where they come faster than rounds pack them: memory that
+        single entries have taken is not given back when they are packed long after."""
+        if len(block) <= _LARGE:
+            self._large.append((self.now_ms + COLD_AFTER_MS, block))
+            return
         self._full.append(block)
         if len(self._full) > WAITING:
             self._pack_oldest()
@@ -459,6 +470,8 @@ class Packer:
 
         Returns whether there is more to be done, so that another round should follow soon."""
         self.now_ms = now_ms
+        while self._large and self._large[0][0] <= now_ms:
+            self._full.append(self._large.popleft()[1])
         room = PACKED_A_ROUND
         while room > 0 and self._full:
             room -= self._pack_oldest()

@@ -84,6 +84,24 @@ def _items_from(payload: bytes, at: i64) -> list[bytes]:
     return items
 
 
+def names_in(payload: bytes) -> tuple[list[bytes], int]:
+    """Return the field names of an entry in its RESP form, and how many bytes its fields and values
+    have together."""
+    if not IS_COMPILED:
+        items = decode_entry(payload)[1]
+        return items[::2], sum(map(len, items))
+    names: list[bytes] = []
+    length: i64 = 0
+    at: i64 = next_line(payload, bulk_end(payload, ID_AT))
+    while at < len(payload):
+        start, end = text_at(payload, at)
+        names.append(payload[start:end])
+        value, stop = text_at(payload, end + LINE_END)
+        length += end - start + stop - value
+        at = stop + LINE_END
+    return names, length
+
+
 def id_of(payload: bytes) -> bytes:
     """The ID of an entry in its RESP form, as the bulk string that it is in there."""
     return payload[4 : payload.index(b"*", 4)]

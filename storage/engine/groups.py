@@ -15,7 +15,7 @@ from storage.engine.log import EntryLog
 from storage.engine.pending import FREED, MOST, Consumer, PendingEntry, PendingList, longest_idle
 
 _NOWHERE: Final = -1
-_NO_BLOCK: Final = Block(ids.MIN, ())
+_NO_BLOCK: Final = Block(ids.MIN, [])
 
 
 class Cursor:

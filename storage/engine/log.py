@@ -49,6 +49,7 @@ from storage.engine.entries import (
     encode_entry,
     head_of,
     id_of,
+    names_in,
     unpack,
     with_items,
 )
@@ -92,15 +93,11 @@ class EntryLog:
         size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
             raise EntryTooLarge
-        block = self._blocks[-1] if self._blocks else None
-        if block is None or not block.takes(size, items, self._limits):
-            block = self._begin_block(entry_id, items)
-        alike = items[::2] == block.names
+        alike = bool(self._blocks) and items[::2] == self._blocks[-1].names
         if ms < NATIVE and seq < NATIVE:
-            block.append(entry_id, ms, seq, payload, size, alike)
+            self.append_packed(entry_id, ms, seq, payload, size, alike)
         else:
-            block.append(entry_id, ids.UNKNOWN, ids.UNKNOWN, payload, size, alike)
-        self.length += 1
+            self._append_unknown(entry_id, payload, size, alike)
         return payload
 
     def names(self) -> list[bytes]:
@@ -120,9 +117,9 @@ class EntryLog:
         :meth:`.Block.append`."""
         block = self._blocks[-1] if self._blocks else None
         if block is None or not block.surely_takes(size, self._limits):
-            items = decode_entry(payload)[1]
-            if block is None or not block.takes(size, items, self._limits):
-                block = self._begin_block(entry_id, items)
+            names, length = names_in(payload)
+            if block is None or not block.takes(length, self._limits):
+                block = self._begin_block(entry_id, names)
                 alike = True
         block.append(entry_id, ms, seq, payload, size, alike)
         self.length += 1
@@ -150,7 +147,7 @@ class EntryLog:
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
         if self._blocks:
-            block.share_names(self._blocks[-1])
+            block.follow(self._blocks[-1])
             self._limits.packer.add(self._blocks[-1])
         self._blocks.append(block)
         self._firsts.append(block.first)
@@ -187,10 +184,10 @@ class EntryLog:
         """Whether all entries of the run have the field names of the newest block."""
         return run.names is not None and run.names == self.names()
 
-    def _begin_block(self, first: int, items: Sequence[bytes]) -> Block:
-        block = Block(first, items)
+    def _begin_block(self, first: int, names: list[bytes]) -> Block:
+        block = Block(first, names)
         if self._blocks:
-            block.share_names(self._blocks[-1])
+            block.follow(self._blocks[-1])
             self._limits.packer.add(self._blocks[-1])
         self._blocks.append(block)
         self._firsts.append(first)

@@ -235,7 +235,9 @@ def _is_named(payload: bytes, at: i64, stop: i64, names: list[bytes], place: i64
 def head_size(live: int, deleted: int, names: list[bytes]) -> int:
     """Bytes of a node before its first entry, the frame included."""
     size = FRAME + integer_size(live) + integer_size(deleted) + integer_size(len(names)) + 2
-    return size + sum(map(element_size, names))
+    for name in names:
+        size += element_size(name)
+    return size
 
 
 # --- the radix tree --------------------------------------------------------------------------

@@ -521,15 +521,30 @@ def test_a_block_that_is_dropped_while_it_is_decompressed_is_forgotten() -> None
     log.check()
 
 
-def test_a_block_of_a_few_large_entries_is_only_compressed_when_nobody_touches_it() -> None:
+def test_a_block_of_a_few_large_entries_is_packed_when_it_is_cold_and_compressed_later() -> None:
     limits = StreamLimits()
+    limits.max_entries = 3
     log = EntryLog(limits)
-    for ms in range(1, 6):
-        log.append(ids.join(ms, 0), [b"f", b"temperature 19.8, " * 50])
-    entries = log.range(0, ids.MAX, 9)
-    limits.packer.round(0)
-    raw = held(log)[0]
-    assert raw == raw_size(log)
+    for ms in range(1, 5):
+        log.append(ids.join(ms, 0), [b"f", b"v" * 1000])
+    entries = log.range(0, ids.MAX, 4)
+    for now_ms in (0, COLD_AFTER_MS - 1):
+        limits.packer.round(now_ms)
+        assert held(log) == [None, None]
     limits.packer.round(COLD_AFTER_MS)
-    assert held(log)[0] < raw / 4  # type: ignore[operator]
-    assert log.range(0, ids.MAX, 9) == entries
+    assert held(log) == [raw_size(log), None]
+    limits.packer.round(2 * COLD_AFTER_MS)
+    assert held(log)[0] < raw_size(log) / 4  # type: ignore[operator]
+    assert log.range(0, ids.MAX, 4) == entries
+
+
+def test_a_block_of_large_entries_that_is_trimmed_is_not_packed() -> None:
+    limits = StreamLimits()
+    limits.max_entries = 1
+    log = EntryLog(limits)
+    for ms in range(1, 3):
+        log.append(ids.join(ms, 0), [b"f", b"v" * 1000])
+    first = log.blocks[0]
+    log.trim_to_length(1)
+    limits.packer.round(COLD_AFTER_MS)
+    assert first.packed is None

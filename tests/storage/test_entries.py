@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis.strategies import binary, lists, sampled_from, tuples
 
 from storage.engine import entries
-from storage.engine.entries import decode_entry, encode_entry
+from storage.engine.entries import decode_entry, encode_entry, names_in
 from storage.engine.fields import NO_TIME, Condition, Field
 
 NAMES = sampled_from([b"", b"a", b"at", b"order", b"$1\r\na\r\n"])
@@ -45,6 +45,7 @@ def test_an_entry_is_taken_apart_the_same_whether_its_bytes_are_walked_over_or_n
         for walks in (False, True):
             patch.setattr(entries, "IS_COMPILED", walks)
             assert decode_entry(payload) == (b"7-5", items)
+            assert names_in(payload) == (items[::2], sum(map(len, items)))
 
 
 @pytest.mark.parametrize(
