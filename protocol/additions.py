@@ -32,6 +32,9 @@ _HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
 """The headers of arrays of the usual numbers of fields and values."""
 
 
+_NO_NAMES: Final[list[bytes]] = []
+
+
 class Form:
     """A form that XADDs share which are cut out together: how they begin, their ID included.
 
@@ -42,15 +45,11 @@ class Form:
 
     __slots__ = ("fields", "header", "key", "ms", "options", "prefix", "seq", "text")
 
-    def __init__(self, prefix: bytes, key: bytes, options: bytes, fields: int) -> None:
-        self.prefix = prefix
-        self.key = key
-        self.options = options
-        self.fields = fields
+    def __init__(self) -> None:
+        self.prefix = self.key = self.options = self.text = self.header = b""
+        self.fields = 0
         self.ms: i64 = -1
         self.seq: i64 = -1
-        self.text = b""
-        self.header = _HEADERS[fields] if fields < len(_HEADERS) else b"*%d\r\n" % (2 * fields)
 
 
 def may_begin(data: bytes, at: int) -> bool:
@@ -62,9 +61,10 @@ def may_begin(data: bytes, at: int) -> bool:
     return False
 
 
-def form_at(data: bytes, at: i64) -> Form | None:
-    """Return the form of the XADD at ``at``; ``None`` if none is there, or if its ID is neither
-    ``*`` nor, where there are no options, a plain ``ms-seq``."""
+def form_at(data: bytes, at: i64, spare: Form | None = None) -> Form | None:
+    """Return the form of the XADD at ``at``, which is made of ``spare`` if there is one; ``None``
+    if no XADD is there, or if its ID is neither ``*`` nor, where there are no options, a plain
+    ``ms-seq``."""
     count = count_at(data, at)
     if count < _FEWEST_WORDS + 2:
         return None
@@ -90,20 +90,24 @@ def form_at(data: bytes, at: i64) -> Form | None:
     items = count - words
     if start < 0 or fields < 0 or words > _MOST_WORDS or items < 2 or items & 1:
         return None
-    form = _form(data, at, key, options, start, fields, items >> 1)
+    form = Form() if spare is None else spare
+    _fill(form, data, at, key, options, start, fields, items >> 1)
+    form.ms = ms
+    form.seq = seq
     if ms >= 0:
-        form.ms = ms
-        form.seq = seq
         form.text = form.prefix[start - at :]
     return form
 
 
-def _form(
-    data: bytes, at: int, key: int, options: int, start: int, fields: int, count: int
-) -> Form:
-    """Return the form of which the parts begin at these places."""
-    name = data[line_end(data, key) : options - 2]
-    return Form(data[at:fields], name, data[options:start] if start > options else b"", count)
+def _fill(
+    form: Form, data: bytes, at: int, key: int, options: int, start: int, fields: int, count: int
+) -> None:
+    """Gives a form the parts that begin at these places."""
+    form.prefix = data[at:fields]
+    form.key = data[line_end(data, key) : options - 2]
+    form.options = data[options:start] if start > options else b""
+    form.fields = count
+    form.header = _HEADERS[count] if count < len(_HEADERS) else b"*%d\r\n" % (2 * count)
 
 
 def _given_id(data: bytes, at: i64, end: i64) -> tuple[i64, i64]:
@@ -147,6 +151,25 @@ def _same_end(data: bytes, at: int, names: list[bytes]) -> int:
     return at
 
 
+def end_of(data: bytes, at: int, form: Form, names: list[bytes]) -> tuple[int, bool]:
+    """Return where the fields and values end of an XADD of this form that begin at ``at``, -1 if
+    they are not there; and whether the fields are ``names``, which are bulk strings."""
+    if len(names) == form.fields:
+        end = _same_end(data, at, names)
+        if end >= 0:
+            return end, True
+    return bulks_end(data, at, 2 * form.fields), False
+
+
+def goes_on(data: bytes, at: int, form: Form) -> bool:
+    """Return whether what is at ``at`` begins as XADDs of this form do."""
+    prefix = form.prefix
+    # Where the key ends, as far as that is known: streams differ in the end of their names.
+    mark = len(prefix) - len(AUTOMATIC) - len(form.options) - 3
+    end = at + len(prefix)
+    return end <= len(data) and data[at + mark] == prefix[mark] and data[at:end] == prefix
+
+
 def cut(
     data: bytes, at: int, form: Form, most: int, names: list[bytes]
 ) -> tuple[list[bytes], int, bool]:
@@ -154,28 +177,13 @@ def cut(
     each other, the first of which is at ``at``; where they end; and whether all have the fields
     ``names``, which are bulk strings."""
     pieces: list[bytes] = []
-    alike = len(names) == form.fields
-    prefix = form.prefix
-    before = len(prefix)
-    # Where the key ends, as far as that is known: streams differ in the end of their names.
-    mark = before - len(AUTOMATIC) - len(form.options) - 3
-    last = prefix[mark]
-    size = len(data)
-    more = most > 0
-    while more:
-        start = at + before
-        end = _same_end(data, start, names) if alike else -1
+    alike = True
+    while len(pieces) < most and (not pieces or goes_on(data, at, form)):
+        start = at + len(form.prefix)
+        end, is_same = end_of(data, start, form, names if alike else _NO_NAMES)
         if end < 0:
-            end = bulks_end(data, start, 2 * form.fields)
-            if end < 0:
-                break
-            alike = False
+            break
+        alike = alike and is_same
         pieces.append(data[start:end])
         at = end
-        more = (
-            len(pieces) < most
-            and at + before <= size
-            and data[at + mark] == last
-            and data[at : at + before] == prefix
-        )
     return pieces, at, alike

@@ -129,7 +129,7 @@ class Adder:
     def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
         returns their replies, and where the last of them ends. It must be open."""
-        form = self._form_at(data, start)
+        form = self._form_at(data, start, None)
         if form is None:
             return [], start
         watch = self._watch
@@ -150,7 +150,7 @@ class Adder:
                 break
             at = end
             if self._blocking.waiting:
-                self._count(read, start, counted, watch.tick() - began)
+                self._count(read, start, at, counted, watch.tick() - began)
                 counted = len(read.replies)
                 self._reactions.drain()
                 began = watch.tick()
@@ -158,14 +158,14 @@ class Adder:
                 break
             # An entry that is followed by a trimming was added alone: others like it may follow.
             if not form.options or data[at : at + len(form.prefix)] != form.prefix:
-                form = self._form_at(data, at)
+                form = self._form_at(data, at, form)
         if len(read.replies) > counted:
-            self._count(read, start, counted, watch.tick() - began)
+            self._count(read, start, at, counted, watch.tick() - began)
         return read.replies, at
 
-    def _form_at(self, data: bytes, at: int) -> Form | None:
+    def _form_at(self, data: bytes, at: int, spare: Form | None) -> Form | None:
         """See :func:`protocol.additions.form_at`."""
-        return additions.form_at(data, at) if self._direct else self._other_form_at(data, at)
+        return additions.form_at(data, at, spare) if self._direct else self._other_form_at(data, at)
 
     def _cut(
         self, data: bytes, at: int, form: Form, most: int, names: list[bytes]
@@ -206,20 +206,44 @@ class Adder:
         alone = room == 0 or (len(waiting) > 0 and (read.db.index, form.key) in waiting)
         heeded = read.heeded or alone
         most = 1 if alone or form.ms >= 0 else room
+        count, end = self._add(read, form, stream, entry_id, at, most, heeded)
+        if room == 0 and count and trim is not None:
+            trim_key(read.db, form.key, stream, trim)
+        if heeded:
+            self._reactions.apply(read.session)
+        else:
+            self._state.changes += count
+        return end
+
+    def _add(
+        self,
+        read: Read,
+        form: Form,
+        stream: Stream,
+        entry_id: int,
+        at: int,
+        most: int,
+        heeded: bool,
+    ) -> tuple[int, int]:
+        """Adds up to so many entries; returns how many, and where their requests end."""
         names = stream.log.names()
+        if self._direct:
+            # Nothing is put into lists for a request that stands alone.
+            start = at + len(form.prefix)
+            end, alike = additions.end_of(read.data, start, form, names)
+            if end < 0:
+                return 0, at
+            if most == 1 or not additions.goes_on(read.data, end, form):
+                piece = read.data[start:end]
+                self._add_one(read, form, stream, entry_id, piece, alike, heeded)
+                return 1, end
         pieces, end, alike = self._cut(read.data, at, form, most, names)
         if len(pieces) > 1 and (heeded or len(pieces) > _FEW):
             self._add_together(read, form, stream, pieces, names if alike else None)
         else:
             for piece in pieces:
                 self._add_one(read, form, stream, entry_id, piece, alike, heeded)
-            if room == 0 and pieces and trim is not None:
-                trim_key(read.db, form.key, stream, trim)
-        if heeded:
-            self._reactions.apply(read.session)
-        else:
-            self._state.changes += len(pieces)
-        return end
+        return len(pieces), end
 
     def _open(self, db: Database, key: bytes) -> Stream | None:
         """Return the stream to which entries may be added here, ``None`` without one."""
@@ -266,13 +290,13 @@ class Adder:
         if read.heeded:
             read.db.emit(EntriesAdded(read.db.index, form.key, run, False))
 
-    def _count(self, read: Read, start: int, counted: int, nanoseconds: int) -> None:
+    def _count(self, read: Read, start: int, end: int, counted: int, nanoseconds: int) -> None:
         """Counts the commands that were answered behind so many others, which took this long
-        together; the first of all is at ``start``."""
+        together; the first of all is at ``start``, and the last one ends at ``end``."""
         session, high = read.session, len(read.replies)
         count = high - counted
         session.commands += count
         mean = self._timings.count_run(self._command, count, nanoseconds)
         if mean >= self._timings.threshold:
-            for args in _built(read.data[start:])[counted:high]:
+            for args in _built(read.data[start:end])[counted:high]:
                 self._timings.notice(session, self._command, args, mean)

@@ -71,6 +71,20 @@ def read_reversed(held: Held) -> list[bytes]:
     return packed.glance_each(low, high)[::-1]
 
 
+def _lengths(pieces: list[bytes]) -> tuple[i64, i64]:
+    """Return how many bytes the pieces have together, and how many the longest has."""
+    if not IS_COMPILED:
+        return sum(map(len, pieces)), max(map(len, pieces))
+    total: i64 = 0
+    longest: i64 = 0
+    for piece in pieces:
+        size: i64 = len(piece)
+        total += size
+        if size > longest:
+            longest = size
+    return total, longest
+
+
 def is_near(ms: i64, seq: i64) -> bool:
     """Whether an ID is near the first of its block, of which the halves are so much lower."""
     return 0 <= ms < _NEAR and -_NEAR < seq < _NEAR
@@ -189,6 +203,10 @@ class Block:
         """Whether an ID with these halves is surely near the first."""
         return ms >= 0 and self._ms >= 0 and is_near(ms - self._ms, seq - self._seq)
 
+    def _are_near(self, run: Run, at: i64, stop: i64) -> bool:
+        """Whether the IDs of these entries of a run are surely near the first."""
+        return self._is_near(run.ms, run.seq + at) and self._is_near(run.ms, run.seq + stop - 1)
+
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
@@ -242,19 +260,19 @@ class Block:
         go into this block; returns where those end. The next one may go into it, too. ``alike``
         tells that the field names of all are :attr:`names`."""
         first = run.first + at
-        if self._far:
+        if self._far and not self._are_near(run, at, stop):
             self._note(first)
             self._note(run.first + stop - 1)
         per_entry = self._per_entry()
         room = _most_bytes(limits) - self._measured - self._bound - 2 * self._saved - _HEAD
         room -= self._unmeasured * per_entry
-        packed = len(run.header)
-        if alike and packed + max(map(len, run.pieces)) < _LONG:
-            packed -= self._saved
         while stop > at:
             pieces = run.pieces if stop - at == len(payloads) else run.pieces[at:stop]
             count = len(pieces)
-            size = sum(map(len, pieces)) + count * packed
+            size, longest = _lengths(pieces)
+            size += count * len(run.header)
+            if alike and len(run.header) + longest < _LONG:
+                size -= count * self._saved
             needed = size + count * per_entry
             if needed < room:
                 self._extend(first, payloads if count == len(payloads) else payloads[at:stop])

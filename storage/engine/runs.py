@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from itertools import repeat
 from operator import add
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from storage.engine.ids import HALF
+from storage.engine.ids import HALF, NATIVE, UNKNOWN, split
 
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+IS_COMPILED: Final = not __file__.endswith(".py")
+"""Whether a loop takes less time than functions that are called for each element."""
 USUAL: Final = 1000
 """Sequence numbers below this one are usual."""
 _ENDS: Final = [b"%d\r\n" % number for number in range(USUAL)]
 """The ends of the usual IDs."""
+_ABOVE: Final = [*(10**digits for digits in range(20)), HALF + 1]
+"""No sequence number of so many digits is as high as this."""
 
 
 class Run:
@@ -19,10 +26,11 @@ class Run:
 
     ``pieces`` are their fields and values, and ``names`` the field names if all entries have the
     same; both are bulk strings, and so are ``texts``, the IDs. ``header`` is that of the array of
-    fields and values in their RESP form.
+    fields and values in their RESP form. ``ms`` and ``seq`` are the halves of ``first``; -1 if they
+    have no room in native integers.
     """
 
-    __slots__ = ("fields", "first", "header", "names", "pieces", "texts")
+    __slots__ = ("fields", "first", "header", "ms", "names", "pieces", "seq", "texts")
 
     def __init__(
         self, first: int, fields: int, names: list[bytes] | None, pieces: list[bytes]
@@ -32,7 +40,11 @@ class Run:
         self.names = names
         self.header = b"*%d\r\n" % (2 * fields)
         self.pieces = pieces
-        self.texts = _texts(first, len(pieces))
+        ms, seq = split(first)
+        self.texts = _texts(ms, seq, len(pieces))
+        has_room = ms < NATIVE and seq < NATIVE
+        self.ms: i64 = ms if has_room else UNKNOWN
+        self.seq: i64 = seq if has_room else UNKNOWN
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -44,6 +56,12 @@ class Run:
 
     def payloads(self) -> list[bytes]:
         """The RESP forms of the entries."""
+        if IS_COMPILED:
+            header, texts = self.header, self.texts
+            return [
+                b"*2\r\n%b%b%b" % (texts[place], header, piece)
+                for place, piece in enumerate(self.pieces)
+            ]
         parts = zip(repeat(b"*2\r\n"), self.texts, repeat(self.header), self.pieces, strict=False)
         return list(map(b"".join, parts))
 
@@ -83,21 +101,24 @@ def text_of(ms: int, seq: int) -> bytes:
     return _head(ms, len(end) - len(b"\r\n")) + end
 
 
-def _texts(first: int, count: int) -> list[bytes]:
-    """So many IDs from ``first`` on, as bulk strings."""
+def _texts(ms: int, seq: int, count: int) -> list[bytes]:
+    """So many IDs from the one with these halves on, as bulk strings."""
     texts: list[bytes] = []
     while count > 0:
-        ms, seq = first >> 64, first & HALF
-        digits = len(b"%d" % seq)
+        digits = 1
+        while seq >= _ABOVE[digits]:
+            digits += 1
         head = _head(ms, digits)
         # As many as have the same number of digits, and the same milliseconds.
-        stop = min(seq + count, 10**digits, HALF + 1)
-        if stop <= len(_ENDS):
+        stop = min(seq + count, _ABOVE[digits])
+        if stop <= USUAL:
             texts += [head + end for end in _ENDS[seq:stop]]
         else:
             texts += [b"%b%d\r\n" % (head, number) for number in range(seq, stop)]
-        first += stop - seq
         count -= stop - seq
+        seq = stop
+        if seq > HALF:
+            ms, seq = ms + 1, 0
     return texts
 
 

@@ -1,7 +1,8 @@
 """The fast path for XADD: whatever is sent, wherever a read ends, nobody sees which way it went.
 
-The same reads go to four servers: one that parses every request, one with the loop that is made
-for the compiler, one with the form for plain Python, and one where nobody wants to know of effects.
+The same reads go to five servers: one that parses every request, one with the loop that is made
+for the compiler, which may add requests that stand alone at once, one with the form for plain
+Python, and one where nobody wants to know of effects.
 Replies, data, counters and, where there is one, the append-only file are the same.
 """
 
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain, requests
+from server.net import adding
 from server.net.adding import Adder, Cut, FormAt
 from server.road.table import every
 from storage.aof.encode_effects import EffectEncoder
@@ -26,10 +28,11 @@ from tests.support.examples import scaled
 from tests.support.pictures import picture
 from tests.support.wire import Wire, pack
 
-Cutting = tuple[FormAt, Cut]
+Cutting = tuple[FormAt, Cut] | tuple[()]
 ROADS: dict[str, Callable[[], Cutting | None]] = {
     "parsed": lambda: None,
     "loop": lambda: (additions.form_at, additions.cut),
+    "alone": lambda: (),
     "expression": lambda: (additions_plain.Forms().form_at, additions_plain.cut),
     "unheeded": lambda: (additions.form_at, additions.cut),
 }
@@ -43,7 +46,9 @@ class Road:
         self.loops = loops
         self.direct = Direct()
         server = self.direct.server
-        adder = None if cutting is None else Adder(server.services, *cutting)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(adding, "IS_COMPILED", True)
+            adder = None if cutting is None else Adder(server.services, *cutting)
         server.listening.connections.adder = adder
         self.file: list[bytes] = []
         self._forms = EffectEncoder(server.state.keyspace)
@@ -265,7 +270,7 @@ SETUPS: list[Setup] = [
 @pytest.mark.usefixtures("learning_soon")
 async def test_the_fast_path_is_seen_by_nobody(reads: list[bytes | int], setup: Setup) -> None:
     roads = {
-        name: Road(made(), name in ("loop", "unheeded"), name != "unheeded")
+        name: Road(made(), name in ("loop", "alone", "unheeded"), name != "unheeded")
         for name, made in ROADS.items()
     }
     for road in roads.values():

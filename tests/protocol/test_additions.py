@@ -25,7 +25,9 @@ NAMES = [b"f", b"longer"]
 
 def form_of(fields: int) -> Form:
     """What requests of so many fields begin with that begin with PREFIX."""
-    return Form(PREFIX, b"k", b"", fields)
+    form = Form()
+    form.prefix, form.key, form.fields = PREFIX, b"k", fields
+    return form
 
 
 def piece(*values: bytes, names: list[bytes] = NAMES) -> bytes:
@@ -114,6 +116,19 @@ def test_the_form_of_a_request_with_an_id_includes_it(text: bytes, ms: int, seq:
     assert (form.key, form.fields, form.options) == (b"key", 2, b"")
     assert (form.ms, form.seq, form.text) == (ms, seq, bulk(text))
     assert additions.cut(request, 0, form, 1, []) == ([piece(b"1", b"2")], len(request), False)
+
+
+def test_a_form_may_be_made_of_another_one() -> None:
+    spare = additions.form_at(pack(b"XADD", b"key", b"NOMKSTREAM", b"*", b"f", b"1"), 0)
+    given = pack(b"XADD", b"other", b"7-8", b"f", b"1", b"longer", b"2")
+    form = additions.form_at(given, 0, spare)
+    assert form is spare
+    assert form is not None
+    assert (form.key, form.fields, form.header) == (b"other", 2, b"*4\r\n")
+    assert (form.options, form.ms, form.seq, form.text) == (b"", 7, 8, bulk(b"7-8"))
+    form = additions.form_at(pack(b"XADD", b"key", b"*", b"f", b"1"), 0, spare)
+    assert form is not None
+    assert (form.key, form.ms, form.seq) == (b"key", -1, -1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof.commands import add_entry
-from storage.engine import ids
+from storage.engine import block, ids, runs
 from storage.engine.entries import encode_entry
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
@@ -39,7 +39,11 @@ def run_of(first: int, entries: list[list[bytes]]) -> Run:
         1,
     ],
 )
-def test_entries_are_spelt_as_they_are_one_by_one(first: int) -> None:
+@pytest.mark.parametrize("walks", [False, True])
+def test_entries_are_spelt_as_they_are_one_by_one(
+    first: int, walks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "IS_COMPILED", walks)
     entries = [[b"f", b"%d" % number] for number in range(12)]
     run = run_of(first, entries)
     singly = [encode_entry(first + place, items) for place, items in enumerate(entries)]
@@ -70,9 +74,13 @@ LENGTHS = st.lists(st.sampled_from([0, 1, 5, 30, 63, 64, 300, 4090, 4100]), min_
     ),
     most=st.sampled_from([(100, 4096), (3, 4096), (0, 4096), (100, 90), (0, 600), (100, 0)]),
     packed=st.booleans(),
+    walks=st.booleans(),
 )
 def test_runs_end_blocks_where_single_entries_do(
-    batches: list[tuple[list[int], list[list[bytes]], int]], most: tuple[int, int], packed: bool
+    batches: list[tuple[list[int], list[list[bytes]], int]],
+    most: tuple[int, int],
+    packed: bool,
+    walks: bool,
 ) -> None:
     limits = StreamLimits(*most)
     together, singly = Stream(limits), Stream(limits)
@@ -84,7 +92,9 @@ def test_runs_end_blocks_where_single_entries_do(
             [part for name in names for part in (name, b"v" * length)]
             for length, names in zip(lengths, cycle(shapes), strict=False)
         ]
-        together.add_run(run_of(together.next_id(now), entries))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(block, "IS_COMPILED", walks)
+            together.add_run(run_of(together.next_id(now), entries))
         for items in entries:
             singly.add(singly.next_id(now), items)
         if packed:
