@@ -50,6 +50,20 @@ def test_an_id_is_the_same_whether_its_bytes_are_walked_over_or_not(data: bytes)
     assert outcomes[0] == outcomes[1]
 
 
+@given(texts=st.lists(st.one_of(TEXTS, IDS.map(ids.text))), walks=st.booleans())
+@example(texts=[b"5-1", b"5-0", b"5-2", b"5", b"6-1", b"0", b"0-1"], walks=True)
+@example(texts=[b"5-1", b"9" * 19 + b"-1", b"5-2"], walks=True)
+def test_many_ids_are_those_that_each_of_them_is(texts: list[bytes], walks: bool) -> None:
+    each = [_outcome(text) for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ids, "IS_COMPILED", walks)
+        if InvalidID in each:
+            with pytest.raises(InvalidID):
+                ids.parse_all(texts)
+        else:
+            assert ids.parse_all(texts) == each
+
+
 @given(entry_id=IDS, walks=st.booleans())
 @example(entry_id=ids.join(2**63, 0), walks=True)
 @example(entry_id=ids.join(0, 2**63), walks=True)

@@ -211,7 +211,7 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     ref = find_group(session.db, args[1], args[2])
     if ref is None:
         return 0
-    wanted = [ids.parse(text) for text in args[3:]]
+    wanted = ids.parse_all(args[3:])
     if len(wanted) > PORTION and server.policies.deletes_acknowledged(ref):
         return reply_of(_acknowledge_in_steps(server, ref, wanted), session.resp3, long=True)
     return _acknowledge(server, ref, wanted)

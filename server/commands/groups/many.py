@@ -24,7 +24,7 @@ def parse_ids(texts: list[bytes]) -> Generator[None, None, list[int]]:
     found: list[int] = []
     for at in range(0, len(texts), MANY):
         try:
-            found += [ids.parse(text) for text in texts[at : at + MANY]]
+            found += ids.parse_all(texts[at : at + MANY])
         except InvalidID:
             raise CommandError(errors.INVALID_STREAM_ID) from None
         yield

@@ -91,7 +91,7 @@ class NackOptions:
             raise CommandError(group_errors.NACK_NUMIDS_MISMATCH)
         self.texts = texts
         if count <= MANY:
-            self.ids = [ids.parse(text) for text in texts]
+            self.ids = ids.parse_all(texts)
         return at + 1 + count
 
     def count_after(self, before: PendingEntry | None) -> int:

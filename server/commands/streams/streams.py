@@ -36,7 +36,7 @@ def xdel(server: Services, session: Session, args: Arguments) -> Reply:
     stream = session.db.stream(args[1])
     if stream is None:
         return 0
-    wanted = [ids.parse(text) for text in args[2:]]
+    wanted = ids.parse_all(args[2:])
     return len(_delete(session.db, args[1], stream, wanted))
 
 
@@ -70,7 +70,7 @@ def parse_ids_block(args: Arguments, at: int) -> tuple[str, list[int]]:
         else:
             raise CommandError(errors.SYNTAX)
     assert texts is not None, "there are more words than one policy can be"
-    return policy or KEEPREF, [ids.parse(text) for text in texts]
+    return policy or KEEPREF, ids.parse_all(texts)
 
 
 def delete_by_policy(db: Database, key: bytes, stream: Stream, entry_id: int, policy: str) -> int:
