@@ -27,6 +27,7 @@ from storage.engine.effects import (
     GroupPositionSet,
     KeptBack,
     Released,
+    make,
 )
 from storage.engine.groups import Claim, Claims, Group
 from storage.engine.histories import Ended
@@ -80,7 +81,8 @@ class GroupRef:
         consumer = self.group.consumers.get(name)
         if consumer is None:
             consumer = self.group.add_consumer(name, now)
-            self.db.emit(ConsumerCreated(self.db.index, self.key, self.group.name, name, now))
+            db, group = self.db, self.group.name
+            db.emit(make(ConsumerCreated, (db.index, self.key, group, name, now)))
         consumer.seen = now
         if link is not None:
             consumer.link = link

@@ -265,7 +265,7 @@ class Stream:
                 read += len(entry_ids) - index
                 break
             if self.entries_added:
-                read = self.estimate_read(entry_id)
+                read = self._estimate(entry_id, first)
             position = entry_id
         group.entries_read = read
 
@@ -275,7 +275,11 @@ class Stream:
 
     def estimate_read(self, entry_id: int) -> int | None:
         """How many entries were ever added up to this ID; ``None`` where that cannot be told."""
-        added, length, first = self.entries_added, self.log.length, self.log.first
+        return self._estimate(entry_id, self.log.first)
+
+    def _estimate(self, entry_id: int, first: int) -> int | None:
+        """Return :meth:`estimate_read`, given the lowest live ID."""
+        added, length = self.entries_added, self.log.length
         if added == 0:
             return 0
         if length == 0 and entry_id <= self.last_id:

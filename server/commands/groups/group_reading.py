@@ -422,7 +422,10 @@ def _options(session: Session, args: Arguments) -> ReadOptions:
     if isinstance(known, ReadOptions) and known.words == args:
         return known
     options = ReadOptions(args, grouped=True)
-    session.reading = options if sum(map(len, args)) <= _KEPT else None
+    size = 0
+    for arg in args:
+        size += len(arg)
+    session.reading = options if size <= _KEPT else None
     return options
 
 

@@ -22,7 +22,8 @@ from storage.keyspace.databases import Database
 # --- options and budget, which XREADGROUP shares -----------------------------------------------
 
 
-UNLIMITED: Final = 2**62
+UNLIMITED: Final = 2**62 - 1
+"""Compiled, a higher number is an object."""
 _LONG_WAIT: Final = 2**32
 """Milliseconds of BLOCK that nobody asks for, but that may be too many to add to a time."""
 
@@ -84,8 +85,7 @@ class ReadOptions:
         at = 1
         last = len(args) - 1
         while at < last:
-            # Hardly anybody spells them in another way, and a text in capitals is a new object.
-            word = _WORDS.get(args[at]) or args[at].upper()
+            word = _in_capitals(args[at])
             if word == b"STREAMS":
                 return at + 1
             if not grouped and word in _GROUP_OPTIONS:
@@ -138,13 +138,16 @@ def _unbalanced(grouped: bool) -> str:
 
 
 _GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
-_WORDS: Final = {
-    word: word
-    for word in (
-        *(b"GROUP", b"COUNT", b"BLOCK", b"STREAMS"),
-        *(b"NOACK", b"CLAIM", b"MAXCOUNT", b"MAXSIZE"),
-    )
-}
+_WORDS: Final = [b"STREAMS", b"GROUP", b"COUNT", b"BLOCK", b"NOACK"]
+
+
+def _in_capitals(word: bytes) -> bytes:
+    """Returns an option in capitals. Hardly anybody spells them in another way, and to compare the
+    usual ones takes less than to make a new object."""
+    for usual in _WORDS:
+        if word == usual:
+            return usual
+    return word.upper()
 
 
 def keys_to_read(args: Arguments, grouped: bool) -> list[bytes] | None:
