@@ -400,6 +400,14 @@ class Block:
             return self.payloads[low:high]
         return self.packed.payloads(low, high, packer)
 
+    def pick(self, places: Sequence[int], packer: Packer) -> list[bytes]:
+        """Return the entries at these ascending places in their RESP form."""
+        if isinstance(places, range):
+            return self.payloads_at(places.start, places.stop, packer)
+        if self.packed is None:
+            return [self.payloads[place] for place in places]
+        return self.packed.pick(places, packer)
+
     def payload_at(self, place: int, packer: Packer) -> bytes:
         """Return the entry at this place in its RESP form."""
         if self.packed is None:

@@ -305,6 +305,12 @@ class Packed:
             return [self.slice(low, high, packer)]
         return self._cut(self._read(self._ends[high], packer), low, high)
 
+    def pick(self, places: Sequence[int], packer: Packer) -> list[bytes]:
+        """Return the entries at these ascending places, each for itself."""
+        ends = self._ends
+        raw = self._read(ends[places[-1] + 1], packer)
+        return [raw[ends[place] : ends[place + 1]] for place in places]
+
     def _cut(self, raw: bytes, low: int, high: int) -> list[bytes]:
         return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
 

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
 
+_NOWHERE: Final = (0,)
+"""In the place of an entry's, where there is no such entry."""
 _SAMPLE: Final = 128
 """How many blocks are looked at, about, to tell how much memory all of them take."""
 
@@ -227,11 +229,11 @@ class EntryLog:
             return [self.get(wanted[0])]
         found: list[bytes | None] = []
         packer = self._limits.packer
-        for block, low, high in self._runs(wanted):
+        for block, places in self._runs(wanted):
             if block is None:
                 found.append(None)
             else:
-                found += block.payloads_at(low, high, packer)
+                found += block.pick(places, packer)
         return found
 
     def chunks_of(self, wanted: list[int], absent: Callable[[int], bytes]) -> list[bytes]:
@@ -240,22 +242,24 @@ class EntryLog:
         packer = self._limits.packer
         found: list[bytes] = []
         at = 0
-        for block, low, high in self._runs(wanted):
+        for block, places in self._runs(wanted):
             if block is None:
                 found.append(absent(wanted[at]))
+            elif isinstance(places, range):
+                found += block.chunks_at(places.start, places.stop, packer)
             else:
-                found += block.chunks_at(low, high, packer)
-            at += high - low
+                found += block.pick(places, packer)
+            at += len(places)
         return found
 
     def missing(self, wanted: list[int]) -> list[int]:
         """Return those of these ascending IDs that no entry has."""
         found: list[int] = []
         at = 0
-        for block, low, high in self._runs(wanted):
+        for block, places in self._runs(wanted):
             if block is None:
                 found.append(wanted[at])
-            at += high - low
+            at += len(places)
         return found
 
     def hold_many(self, wanted: list[int], absent: Callable[[int], bytes]) -> Iterator[list[bytes]]:
@@ -264,36 +268,49 @@ class EntryLog:
         that is missing."""
         held: list[Held] = []
         at = 0
-        for block, low, high in self._runs(wanted):
+        for block, places in self._runs(wanted):
             if block is None:
                 held.append([absent(wanted[at])])
-            elif high - low > 1:
-                held.append(block.hold(low, high))
-            else:  # Its block may be packed, and may be needed for others one by one.
-                held.append(block.payloads_at(low, high, self._limits.packer))
-            at += high - low
+            elif isinstance(places, range):
+                held.append(block.hold(places.start, places.stop))
+            else:
+                held.append(block.pick(places, self._limits.packer))
+            at += len(places)
         return map(read_held, held)
 
-    def _runs(self, wanted: list[int]) -> Iterator[tuple[Block | None, int, int]]:
-        """Where the entries with these ascending IDs are: blocks, each with the places from and to.
+    def _runs(self, wanted: list[int]) -> Iterator[tuple[Block | None, Sequence[int]]]:
+        """Where the entries with these ascending IDs are: blocks, each with ascending places, which
+        are a range where more than one follow each other.
 
-        In the place of each one missing there is no block, and a run of one."""
+        In the place of each one missing there is no block, and one place."""
         at = 0
         while at < len(wanted):
             index = bisect_right(self._firsts, wanted[at]) - 1
             if index < 0:
-                yield None, 0, 1
+                yield None, _NOWHERE
                 at += 1
                 continue
             block = self._blocks[index]
             stop = max(bisect_right(wanted, block.last, at), at + 1)
-            low, high = block.before(wanted[at]), block.before(wanted[stop - 1]) + 1
-            if high - low == stop - at and block.ids_at(low, high) == wanted[at:stop]:
-                yield block, low, high
-            else:
-                for entry_id in wanted[at:stop]:
-                    place = block.find(entry_id)
-                    yield (block, place, place + 1) if place >= 0 else (None, 0, 1)
+            low = high = 0
+            if stop - at > 1:
+                low, high = block.before(wanted[at]), block.before(wanted[stop - 1]) + 1
+            if low < high == low + stop - at and block.ids_at(low, high) == wanted[at:stop]:
+                yield block, range(low, high)
+                at = stop
+                continue
+            places: list[int] = []
+            for entry_id in wanted[at:stop]:
+                place = block.find(entry_id)
+                if place >= 0:
+                    places.append(place)
+                    continue
+                if places:
+                    yield block, places
+                    places = []
+                yield None, _NOWHERE
+            if places:
+                yield block, places
             at = stop
 
     def _spans(self, start: int, end: int, count: int) -> list[tuple[Block, int, int]]:

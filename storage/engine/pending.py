@@ -58,6 +58,7 @@ from storage.engine.pending_segment import (
     PendingEntry,
     Segment,
     Span,
+    ids_in,
 )
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
 from storage.engine.released import Released
@@ -73,6 +74,7 @@ __all__ = [
     "PendingList",
     "Segment",
     "Span",
+    "ids_in",
 ]
 
 
@@ -140,23 +142,29 @@ class PendingList(Segments):
 
     def between(self, start: int, end: int) -> list[int]:
         """The pending IDs from ``start`` to ``end``."""
-        return _ids_in(self.spans(start, end, self._length))
+        return ids_in(self.spans(start, end, self._length))
 
     def ids_from(self, start: int, count: int) -> list[int]:
         """Up to ``count`` pending IDs from ``start`` on."""
-        return _ids_in(self.spans(start, MAX, count))
+        return ids_in(self.spans(start, MAX, count))
 
     def owned_ids(self, owner: Consumer, start: int, count: int) -> list[int]:
         """Return up to ``count`` pending IDs from ``start`` on that a consumer owns."""
-        found: list[int] = []
+        return ids_in(self.owned_from(owner, start, count))
+
+    def owned_from(self, owner: Consumer, start: int, count: int) -> list[Span]:
+        """Return where these are."""
+        found: list[Span] = []
         at = max(bisect_right(owner.bases, start) - 1, 0)
-        while at < len(owner.bases) and len(found) < count:
+        while at < len(owner.bases) and count > 0:
             segment = self.with_base(owner.bases[at])
-            places = segment.owned_places(owner, start, count - len(found))
-            if not places and start <= segment.base:
+            places = segment.owned_places(owner, start, count)
+            if places:
+                found.append((segment, places))
+                count -= len(places)
+            elif start <= segment.base:
                 leave(segment, owner)
                 continue
-            found += segment.ids_at(places)
             at += 1
         return found
 
@@ -284,7 +292,7 @@ class PendingList(Segments):
         at, place = found
         slot = FREED
         if owner is not None:
-            slot = self.segments[at].slots.get(owner, -1)
+            slot = self.slot(at, owner)
             if slot < 0:
                 at, place, slot = self._slot_for(entry_id, owner)
             owner.owned += 1
@@ -512,8 +520,7 @@ class PendingList(Segments):
             at = self.holder_of(entry_ids[done])
             stop = self._end_of(at, entry_ids, done)
             segment = self.segments[at]
-            segment.count(segment.places_of_pending(entry_ids[done:stop]), time, 1, None)
-            self.bounds.lower(at, time)
+            self.count_found([(segment, segment.places_of_pending(entry_ids[done:stop]))], time)
             done = stop
 
     # --- the rest -------------------------------------------------------------------------
@@ -552,13 +559,6 @@ class PendingList(Segments):
         """Verifies what a consumer knows of its entries."""
         assert owner.bases == [each.base for each in self.segments if owner in each.slots]
         assert owner.owned == sum(entry.owner is owner for entry in self.scan(0))
-
-
-def _ids_in(spans: list[Span]) -> list[int]:
-    found: list[int] = []
-    for segment, places in spans:
-        found += segment.ids_at(places)
-    return found
 
 
 # --- in the order of their age ---------------------------------------------------------------

@@ -5,17 +5,11 @@ consumers, so one consumer's entries are found as fast as a byte in a byte strin
 no longer pending keeps its place with the owner :data:`GONE`: taking it out writes one byte. When
 three of four places behind the first entry are such, the segment is put together again: where half
 of them were enough, that would be most of what it costs to acknowledge entries in any order.
-
-**IDs** are kept in a form that takes little memory when nobody adds to them. An ID above 2**62 is
-an object of 48 bytes. A packed column keeps a code of 8 bytes for each instead: the distance in
-milliseconds from the first ID, above as many bits as the longest sequence number has. Codes ascend
-as IDs do, so they are bisected themselves. IDs that are too far apart for that stay as they are.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import compress, islice
 from struct import pack
@@ -23,131 +17,7 @@ from sys import byteorder
 from typing import Final, NamedTuple
 
 from storage.engine.effects import make
-from storage.engine.ids import HALF, decode
-
-_BITS: Final = 64
-"""How many bits a code has."""
-
-
-class IDColumn:
-    """Ascending IDs by place, packed or not."""
-
-    __slots__ = ("_base", "_codes", "_mask", "_open", "_shift")
-
-    def __init__(self, entry_ids: list[int]) -> None:
-        self._open: list[int] | None = entry_ids
-        self._codes = array("Q")
-        self._base = 0
-        self._shift = 0
-        self._mask = 0
-
-    def __len__(self) -> int:
-        return len(self._codes) if self._open is None else len(self._open)
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether the IDs are kept as codes."""
-        return self._open is None
-
-    # --- looking up -----------------------------------------------------------------------
-
-    def at(self, place: int) -> int:
-        """The ID at a place, which may be counted from the end."""
-        if self._open is not None:
-            return self._open[place]
-        code = self._codes[place]
-        return ((code >> self._shift) + self._base) << 64 | code & self._mask
-
-    def codes(self, low: int, high: int) -> tuple[list[int], int, int]:
-        """The codes at these places, the milliseconds that they begin at, and how many bits a
-        sequence number has in them: 64 where they are the IDs themselves."""
-        if self._open is not None:
-            return self._open[low:high], 0, _BITS
-        return self._codes[low:high].tolist(), self._base, self._shift
-
-    def slice(self, low: int, high: int) -> list[int]:
-        """The IDs at the places from ``low`` to below ``high``."""
-        if self._open is not None:
-            return self._open[low:high]
-        return decode(self._codes[low:high], self._base, self._shift, self._mask)
-
-    def before(self, entry_id: int) -> int:
-        """How many IDs are lower."""
-        if self._open is not None:
-            return bisect_left(self._open, entry_id)
-        ms, seq = (entry_id >> 64) - self._base, entry_id & HALF
-        if ms < 0:
-            return 0
-        if seq > self._mask:
-            return bisect_right(self._codes, ms << self._shift | self._mask)
-        return bisect_left(self._codes, ms << self._shift | seq)
-
-    def find(self, entry_id: int, low: int) -> int:
-        """The place of this ID from ``low`` on, -1 if it is not there."""
-        entry_ids = self._open
-        if entry_ids is not None:
-            if entry_ids[low] == entry_id:
-                return low
-            place = bisect_left(entry_ids, entry_id, low)
-            return place if place < len(entry_ids) and entry_ids[place] == entry_id else -1
-        codes, seq = self._codes, entry_id & HALF
-        if seq > self._mask:
-            return -1
-        code = (entry_id >> 64) - self._base << self._shift | seq
-        if codes[low] == code:
-            return low
-        place = bisect_left(codes, code, low)
-        return place if place < len(codes) and codes[place] == code else -1
-
-    # --- changing -------------------------------------------------------------------------
-
-    def extend(self, run: Sequence[int]) -> None:
-        """Adds IDs above all others."""
-        entry_ids = self.unpacked() if self._open is None else self._open
-        entry_ids.extend(run)
-
-    def insert(self, place: int, entry_id: int) -> None:
-        """Puts in an ID that belongs at this place."""
-        self.unpacked().insert(place, entry_id)
-
-    def unpacked(self) -> list[int]:
-        """The IDs themselves, which are kept as such from now on."""
-        entry_ids = self._open
-        if entry_ids is None:
-            entry_ids = self._open = self.slice(0, len(self._codes))
-            self._codes = array("Q")
-        return entry_ids
-
-    def pack(self) -> None:
-        """Keeps codes instead of the IDs, if they have room in 64 bits."""
-        entry_ids = self._open
-        if not entry_ids:
-            return
-        times = [entry_id >> 64 for entry_id in entry_ids]
-        numbers = [entry_id & HALF for entry_id in entry_ids]
-        base, shift = times[0], max(numbers).bit_length()
-        if (times[-1] - base).bit_length() + shift > _BITS:
-            return
-        pairs = zip(times, numbers, strict=True)
-        self._codes = array("Q", [time - base << shift | number for time, number in pairs])
-        self._base, self._shift, self._mask = base, shift, (1 << shift) - 1
-        self._open = None
-
-    def keep(self, chosen: Sequence[int]) -> None:
-        """Keeps the IDs at the places where there is no 0, packed as they are."""
-        if self._open is not None:
-            self._open = list(compress(self._open, chosen))
-        else:
-            self._codes = array("Q", compress(self._codes, chosen))
-
-    def copy(self) -> IDColumn:
-        """An equal, independent column."""
-        twin = IDColumn([])
-        twin._open = None if self._open is None else self._open[:]
-        twin._codes = self._codes[:]
-        twin._base, twin._shift, twin._mask = self._base, self._shift, self._mask
-        return twin
-
+from storage.engine.id_column import IDColumn
 
 NEVER: Final = -1
 """The active-time of a consumer that was never given anything."""
@@ -166,6 +36,8 @@ _SPARSE: Final = 4
 _BYTES: Final = [bytes([number]) for number in range(GONE + 1)]
 """The owners, one byte each."""
 _GONE: Final = _BYTES[GONE]
+_EMPTY: Final = array("q")
+"""To copy it takes a third of what it takes to make a column."""
 _PENDING: Final = bytes([1] * GONE + [0])
 """By owner, whether an entry is pending."""
 _OWNED: Final = bytes([0] + [1] * (GONE - 1) + [0])
@@ -236,8 +108,8 @@ class Segment:
         self.live = 0
         self.ids = IDColumn([])
         self.owners = bytearray()
-        self.times = array("q")
-        self.counts = array("q")
+        self.times = _EMPTY[:]
+        self.counts = _EMPTY[:]
         self.people: list[Consumer | None] = [None]
         """The consumers by number; nobody has the number 0, or one that is free again."""
         self.slots: dict[Consumer, int] = {}
@@ -260,6 +132,13 @@ class Segment:
         the same owner as the first of them, which is one."""
         owners, slot = self.owners, self.owners[place]
         most = min(len(entry_ids) - at, len(owners) - place)
+        end = place + most
+        if (
+            self.ids.at(end - 1) == entry_ids[at + most - 1]
+            and owners.count(slot, place, end) == most
+            and self.ids.slice(place, end) == entry_ids[at : at + most]
+        ):
+            return most
         count = 1
         while (
             count < most
@@ -325,10 +204,8 @@ class Segment:
         return places
 
     def ids_at(self, places: Sequence[int]) -> list[int]:
-        """The IDs at these places."""
-        if isinstance(places, range):
-            return self.ids.slice(places.start, places.stop)
-        return [self.ids.at(place) for place in places]
+        """The IDs at these ascending places."""
+        return self.ids.pick(places)
 
     def entry(self, at: int) -> PendingEntry:
         """The entry at a place."""
@@ -489,7 +366,7 @@ class Segment:
         """The entries at these places were delivered at this time, ``more`` times than before or
         ``count`` times; returns their delivery counts."""
         if not isinstance(places, range):
-            return [self._count_one(place, time, more, count) for place in places]
+            return self._count_each(places, time, more, count)
         low, high = places.start, places.stop
         self.times[low:high] = array("q", (time,)) * (high - low)
         if count is None:
@@ -499,11 +376,17 @@ class Segment:
         self.counts[low:high] = _column(counts)
         return counts
 
-    def _count_one(self, place: int, time: int, more: int, count: int | None) -> int:
-        self.times[place] = time
-        number = min(self.counts[place] + more, MOST) if count is None else count
-        self.counts[place] = number
-        return number
+    def _count_each(
+        self, places: Sequence[int], time: int, more: int, count: int | None
+    ) -> list[int]:
+        times, counts = self.times, self.counts
+        found: list[int] = []
+        for place in places:
+            times[place] = time
+            number = min(counts[place] + more, MOST) if count is None else count
+            counts[place] = number
+            found.append(number)
+        return found
 
     def compact(self) -> None:
         """Gives up the places without a pending entry."""
@@ -568,6 +451,14 @@ class Segment:
 
 Span = tuple[Segment, Sequence[int]]
 """Pending entries: ascending places in a segment."""
+
+
+def ids_in(spans: list[Span]) -> list[int]:
+    """The IDs of entries that were found."""
+    found: list[int] = []
+    for segment, places in spans:
+        found += segment.ids_at(places)
+    return found
 
 
 def _native(value: int) -> bytes:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from typing import Final
 
 from storage.engine.histories import Histories
-from storage.engine.pending_segment import Consumer, Segment
+from storage.engine.pending_segment import Consumer, Segment, Span
 
 SPAN: Final = 64
 """How many bounds have their lowest one noted."""
@@ -30,9 +30,10 @@ class Bounds:
 
     def append(self, value: int) -> None:
         """Adds a number at the end."""
+        span = len(self._values) // SPAN
         self._values.append(value)
-        # A span that has none noted is counted when it is searched.
-        del self._lowest[(len(self._values) - 1) // SPAN :]
+        if span < len(self._lowest):  # A span that has none noted is counted when it is searched.
+            del self._lowest[span:]
 
     def insert(self, at: int, value: int) -> None:
         """Puts a number in at this place."""
@@ -128,6 +129,12 @@ class Segments:
         gone."""
         self.bounds.replace(at, self.segments[at].earliest())
         return self.bounds[at]
+
+    def count_found(self, spans: list[Span], time: int) -> None:
+        """Entries that were just found were delivered to their owners once more."""
+        for segment, places in spans:
+            segment.count(places, time, 1, None)
+            self.bounds.lower(self.holder_of(segment.base), time)
 
     # --- beginning and ending -------------------------------------------------------------
 

@@ -166,6 +166,23 @@ def test_a_block_is_packed_and_compressed_in_the_round_after_it_has_become_full(
     log.check()
 
 
+@pytest.mark.parametrize("packs", [False, True])
+def test_entries_that_are_not_neighbours_are_read_from_a_block_together(packs: bool) -> None:
+    limits = StreamLimits()
+    log = full_blocks(limits, 2)
+    if packs:
+        limits.packer.round(1)
+    wanted = [ids.join(ms, seq) for ms in (3, 7, 8, 19, 30) for seq in (0, 1)]
+    found = [None if each & 1 else log.get(each) for each in wanted]
+    assert log.get_many(wanted) == found
+    assert None not in found[::2]
+    chunks = log.chunks_of(wanted, lambda entry_id: b"-")
+    assert b"".join(chunks) == b"".join([payload or b"-" for payload in found])
+    held_now = log.hold_many(wanted, lambda entry_id: b"-")
+    assert b"".join(map(b"".join, held_now)) == b"".join(chunks)
+    assert log.missing(wanted) == wanted[1::2]
+
+
 def test_a_round_packs_a_limited_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "PACKED_A_ROUND", 2000)
     limits = StreamLimits()

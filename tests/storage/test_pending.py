@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage.engine import pending, pending_segment, pending_segments
+from storage.engine.id_column import IDColumn
 from storage.engine.pending import (
     MOST,
     NEVER,
@@ -18,7 +19,7 @@ from storage.engine.pending import (
     earliest_time,
     longest_idle,
 )
-from storage.engine.pending_segment import IDColumn, Segment
+from storage.engine.pending_segment import Segment
 from storage.engine.pending_segments import Bounds
 from storage.engine.pending_summary import PendingSummary
 from tests.support.examples import scaled

@@ -73,7 +73,7 @@ from server.services import Services
 from storage.engine import ids
 from storage.engine.effects import Redelivered
 from storage.engine.groups import Claim, claim_idle
-from storage.engine.pending import Consumer, PendingEntry, earliest_time
+from storage.engine.pending import Consumer, PendingEntry, Span, earliest_time, ids_in
 from storage.errors import WrongType
 
 NEW: Final = ids.MAX
@@ -332,24 +332,39 @@ class _GroupRead:
         """Delivers the consumer's own pending entries above ``start`` once more."""
         db, group, log = ref.db, ref.group, ref.stream.log
         most = min(self._options.count, budget.entries)
+        spans: list[Span] = []
         if isinstance(ref, RuledGroup):
             wanted = readable_again(ref, consumer, start + 1, most)
         else:
-            wanted = group.pending.owned_ids(consumer, start + 1, most)
+            spans = group.pending.owned_from(consumer, start + 1, most)
+            wanted = ids_in(spans)
+        found = len(wanted)
         if not budget.unlimited:
-            found = log.get_many(wanted)
-            wanted = wanted[: budget.cut([payload or b"" for payload in found])]
-        missing = set(log.missing(wanted))
-        live = [each for each in wanted if each not in missing] if missing else wanted
+            payloads = log.get_many(wanted)
+            wanted = wanted[: budget.cut([payload or b"" for payload in payloads])]
+        missing: list[int] = []
+
+        def absent(entry_id: int) -> bytes:
+            missing.append(entry_id)
+            return self._absent(entry_id)
+
+        entries = held_entries(ref.stream, wanted, absent)
+        live = wanted
+        if missing:
+            gone = set(missing)
+            live = [each for each in wanted if each not in gone]
         if live:
-            group.pending.count_deliveries(live, ref.now)
+            if spans and len(live) == found:
+                group.pending.count_found(spans, ref.now)
+            else:
+                group.pending.count_deliveries(live, ref.now)
             group.redelivered += len(live)
             consumer.redelivered += len(live)
             db.emit(Redelivered(db.index, ref.key, group.name, consumer.name, tuple(live), ref.now))
             if isinstance(ref, RuledGroup):
                 ref.note_all_ended(consumer, live, READ_AGAIN)
         ref.emit_seen(consumer)
-        return held_entries(ref.stream, wanted, self._absent)
+        return entries
 
     def _absent(self, entry_id: int) -> bytes:
         """Returns what stands for an entry that is pending and no longer in the stream."""
