@@ -93,6 +93,8 @@ class Dispatcher:
         The turn of the client has begun by :meth:`.Stopwatch.begin`."""
         command = self._table.get(args[0])
         count = len(args)
+        if command is not None and command.special and count > 1:
+            command = command.subcommands.get(args[1])  # None where it is spelt in another way.
         if (
             command is None
             or command.special

@@ -58,7 +58,7 @@ THAWED_BYTES: Final = 16 * 1024 * 1024
 """So much of compressed blocks is kept uncompressed beside, at most."""
 IDLE_MS: Final = 1000
 """A block that was not touched for as long makes room for another one that is read again."""
-WAITING: Final = 64
+WAITING: Final = 16
 """How many blocks wait to be packed, at most: those behind the end of a stream, which are read."""
 _LARGE: Final = 8
 """A block of up to so many entries waits until it is cold: they are so large that it takes hardly

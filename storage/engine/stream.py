@@ -271,7 +271,7 @@ class Stream:
 
     def _deleted_ahead(self, position: int) -> bool:
         """Whether an entry at or above ``position`` was deleted, so that counting is not sound."""
-        return self.log.length > 0 and self.max_deleted_id >= max(position, 1)
+        return self.max_deleted_id > 0 and self.max_deleted_id >= position and self.log.length > 0
 
     def estimate_read(self, entry_id: int) -> int | None:
         """How many entries were ever added up to this ID; ``None`` where that cannot be told."""

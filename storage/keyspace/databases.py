@@ -105,6 +105,8 @@ class Database:
         if value is None:
             if self.keyspace.on_miss is not None:
                 self.keyspace.on_miss(self.index, key)
+        elif type(value) is Stream and touch:
+            self.note_use(key, value)
         elif touch:
             self.used[key] = self.keyspace.now_ms
         return value

@@ -291,15 +291,18 @@ def xinfo_groups(server: Services, session: Session, args: Arguments) -> Reply:
 
 def _group_map(stream: Stream, group: Group, resp3: bool) -> bytes:
     """Writes the fields of a group at once, which takes a third of what a reply of values does."""
+    last = ids.text(group.last_id)
     return (
-        b"%b$4\r\nname\r\n%b$9\r\nconsumers\r\n:%d\r\n$7\r\npending\r\n:%d\r\n"
-        b"$17\r\nlast-delivered-id\r\n%b$12\r\nentries-read\r\n%b$3\r\nlag\r\n%b"
+        b"%b$4\r\nname\r\n$%d\r\n%b\r\n$9\r\nconsumers\r\n:%d\r\n$7\r\npending\r\n:%d\r\n"
+        b"$17\r\nlast-delivered-id\r\n$%d\r\n%b\r\n$12\r\nentries-read\r\n%b$3\r\nlag\r\n%b"
     ) % (
         b"%6\r\n" if resp3 else b"*12\r\n",
-        bulk(group.name),
+        len(group.name),
+        group.name,
         len(group.consumers),
         len(group.pending),
-        bulk(ids.text(group.last_id)),
+        len(last),
+        last,
         _number(entries_read(group), resp3),
         _number(stream.lag(group), resp3),
     )
