@@ -47,7 +47,7 @@ ONLY: Final = {
     "server/commands/strings": "counters strings",
     "server/config": "policies",
     "server/monitoring": "timings",
-    "server/persistence": "journal loader",
+    "server/persistence": "appender disk_thread journal loader",
     "server/replication": "feed",
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",

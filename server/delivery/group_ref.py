@@ -158,9 +158,10 @@ class GroupRef:
                 claim.consumer.redelivered += len(claims.ids)
             self.emit_delivered(claim.consumer, tuple(claims.ids), claim.time, tuple(claims.counts))
 
-    def emit_acknowledged(self, entry_ids: list[int]) -> None:
+    def emit_acknowledged(self, entry_ids: list[int], words: Sequence[bytes] = ()) -> None:
         """Tell that the entries are pending no more."""
-        self.db.emit(Acknowledged(self.db.index, self.key, self.group.name, tuple(entry_ids)))
+        name = self.group.name
+        self.db.emit(Acknowledged(self.db.index, self.key, name, tuple(entry_ids), words))
 
     def emit_released(
         self, entry_ids: list[int], counts: list[int], times: Sequence[int] = ()

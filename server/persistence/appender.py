@@ -8,11 +8,11 @@ be lost.
 
 **Group commit.** One write takes the changes of a round, from whichever clients they came:
 
-- ``always``: the thread for the disk writes and syncs. Commands that arrive meanwhile are executed
+- The event loop writes when the round ends.
+- ``always``: the thread for the disk syncs right after. Commands that arrive meanwhile are executed
   at once and share the next sync, so a slow disk makes groups larger and not queues longer.
-- otherwise the event loop writes when the round ends, and the thread syncs in the background. While
-  it does, a second thread writes: a write may then have to wait for the disk, and the event loop
-  must not.
+- otherwise it syncs in the background. While it does, a second thread writes: a write may then have
+  to wait for the disk, and the event loop must not.
 
 **Failures.** A write that fails is undone and retried every second; until then commands that write
 are refused with MISCONF. Clients whose changes were in the failed write get no answer: OK would be
@@ -45,14 +45,14 @@ from typing import Final
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
-from server.persistence.disk_thread import DiskThread, Job
+from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal, Reader
 from server.road.reactions import Reactions
 from server.road.session import Session
 from server.road.state import ServerState
 from server.runtime.histogram import Histogram
 from server.traffic.output_gate import OutputGate
-from storage.aof.folder import Writer
+from storage.aof.writer import Writer
 
 SYNC_WITHIN_MS: Final = 800
 """With ``everysec``, a sync of what was written begins within so long: it may take some time, and a
@@ -93,6 +93,9 @@ class Appender:
         self._journal = journal
         self._reader = Reader(journal, self._end_round, self._hold, dated=True)
         self._replace_broken = replace_broken
+        self.sync_within_ms = SYNC_WITHIN_MS
+        self.stalled_after_ms = STALLED_AFTER_MS
+        self.retry_after_ms = RETRY_AFTER_MS
         self.writer: Writer | None = None
         self.provisional = False
         self.rewriting = False
@@ -109,10 +112,16 @@ class Appender:
         self._seen_ms = 0
         self._told_of_delay = False
         self._latency = state.timings.latency
+        self._watched = False
+        """Whether the latency monitor is on."""
         state.config.listen("appendfsync", self._set_policy)
+        state.config.listen("latency-monitor-threshold", self._set_threshold)
 
     def _set_policy(self, policy: str) -> None:
         self._always = policy == "always"
+
+    def _set_threshold(self, milliseconds: int) -> None:
+        self._watched = milliseconds > 0
 
     @property
     def failure(self) -> str | None:
@@ -238,84 +247,77 @@ class Appender:
         writer, jobs = self.writer, self._jobs
         if writer is None or not (self._journal.log or self._reader.pieces):
             return
-        if jobs.busy:
-            if jobs.shares and not self._always:
-                self._commit(writer, jobs.run_beside, self._kind_of_write())
-        elif not self._always or self.provisional:
+        if not jobs.busy:
             self._write_now(writer)
-        elif self._may_sync:
-            self._commit(writer, jobs.run, FSYNC)
-        else:
-            self._commit(writer, jobs.run, self._kind_of_write())
+        elif jobs.shares and not self._always:
+            self._write_beside(writer)
 
     def _write_now(self, writer: Writer) -> None:
-        before, self._begun = self._begun, self._journal.count
+        """Writes; replies go out then, or else after the sync that begins now."""
+        kind = WRITE_BESIDE_CHILD if self.rewriting else WRITE_ALONE
+        began = self._latency.begin() if self._watched else 0
+        before = self.begin_flight()
         data = self._reader.take()
-        began = self._latency.begin()
         try:
             writer.write(data)
         except OSError as error:
             self.give_back(data)
-            self.fail(error)
-            self._lose(before)
+            self.end_flight(error, before)
             return
-        if began:
-            self._note_write(self._kind_of_write(), began)
+        self._note_write(kind, began)
         self._written = self._begun
-        self._note_unsynced()
-        self._recover(writer)
-        self._let_go()
+        if self._always and not self.provisional and self._may_sync:
+            self._sync_flight(writer, before)
+        else:
+            self._note_unsynced()
+            self.end_flight(None, before)
 
-    def _kind_of_write(self) -> bytes:
-        """Return what a write of this moment may have had to wait for."""
-        if self._jobs.busy:
-            return WRITE_WAITS
-        return WRITE_BESIDE_CHILD if self.rewriting else WRITE_ALONE
+    def _sync_flight(self, writer: Writer, before: int) -> None:
+        """Syncs in the other thread what was written; replies are held until then."""
+        began = self._latency.begin() if self._watched else 0
+        written = self._written
+
+        def then(error: OSError | None) -> None:
+            self._latency.end(FSYNC, began)
+            self.end_flight(error, before)
+            if error is None:
+                self._note_synced(written)
+                self.flush()
+
+        self._jobs.run(lambda: self._sync_file(writer), then)
+
+    def _write_beside(self, writer: Writer) -> None:
+        """Writes in the second thread while a sync is going on; replies are held until then."""
+        began = self._latency.begin() if self._watched else 0
+        before = self.begin_flight()
+        data, taken = self._reader.take(), self._begun
+
+        def then(error: OSError | None) -> None:
+            self._note_write(WRITE_WAITS, began)
+            if error is not None and not writer.broken:
+                self.give_back(data)
+            self._note_unsynced()
+            self.end_flight(error, before)
+            if error is None:
+                self._written = taken
+                self.flush()
+
+        self._jobs.run_beside(lambda: writer.write(data), then)
 
     def _note_write(self, kind: bytes, began: int) -> None:
-        """Lets the latency monitor know of a write that has ended: under its kind, and, unless it
-        was a sync as well, under the name of all writes."""
-        if kind != FSYNC:
+        """Lets the latency monitor know of a write that has ended, under the name of all writes and
+        under that of what it may have had to wait for."""
+        if began:
             self._latency.end(WRITE, began)
-        self._latency.end(kind, began)
+            self._latency.end(kind, began)
 
     def _note_unsynced(self) -> None:
         if self._unsynced_since is None:
             self._unsynced_since = self._state.timekeeper.source()
 
-    def _commit(self, writer: Writer, run: Job, kind: bytes) -> None:
-        """Writes in another thread, and syncs if this is the ``kind`` of what is done; replies are
-        held until then."""
-        data = self._reader.take()
-        syncing = kind == FSYNC
-        began = self._latency.begin()
-        before = self.begin_flight()
-        taken = self._begun
-
-        def work() -> None:
-            writer.write(data)
-            if syncing:
-                self._sync_file(writer)
-
-        def then(error: OSError | None) -> None:
-            if began:
-                self._note_write(kind, began)
-            if error is not None and not writer.broken:
-                self.give_back(data)
-            if not syncing:
-                self._note_unsynced()
-            self.end_flight(error, before)
-            if error is None:
-                self._written = taken
-                if syncing:
-                    self._note_synced(taken)
-                self.flush()
-
-        run(work, then)
-
     def begin_flight(self) -> int:
-        """From now on replies wait for the job that is about to begin, for what has been taken;
-        returns up to which unit other jobs were for."""
+        """From now on replies wait for the write that is about to begin, for all there is to take;
+        returns up to which unit other writes were for."""
         if self._state.disk_error is None and not self.provisional:
             self._gate.begin_flight()
         else:
@@ -324,7 +326,7 @@ class Appender:
         return before
 
     def end_flight(self, error: OSError | None, before: int) -> None:
-        """The job has ended, well or with an error; other jobs were for what was ``before``."""
+        """The write has ended, well or with an error; others were for what was ``before``."""
         if error is not None:
             self.fail(error)
             self._lose(before)
@@ -397,7 +399,7 @@ class Appender:
         """Whether the next round of periodic work may be too late for it."""
         assert self._unsynced_since is not None
         until_next: int = 1000 // self._state.config.hz
-        return passed(self._unsynced_since, now, SYNC_WITHIN_MS - until_next)
+        return passed(self._unsynced_since, now, self.sync_within_ms - until_next)
 
     def _sync(self) -> None:
         """Syncs in the other thread what was written without."""
@@ -421,7 +423,7 @@ class Appender:
 
     def _watch_delay(self) -> None:
         """Lets commands that write wait while the disk does not answer."""
-        if self._jobs.running_ms < STALLED_AFTER_MS:
+        if self._jobs.running_ms < self.stalled_after_ms:
             return
         if not self._told_of_delay:
             self._told_of_delay = True
@@ -434,7 +436,7 @@ class Appender:
 
     def disk_answered(self) -> None:
         """Lets commands go on that had to wait."""
-        if self._told_of_delay and self._jobs.running_ms < STALLED_AFTER_MS:
+        if self._told_of_delay and self._jobs.running_ms < self.stalled_after_ms:
             self._told_of_delay = False
             self._pauses.unstall()
 
@@ -477,7 +479,7 @@ class Appender:
 
     def _try_again(self, now: int) -> None:
         writer = self.writer
-        if writer is None or not passed(self._tried_ms, now, RETRY_AFTER_MS):
+        if writer is None or not passed(self._tried_ms, now, self.retry_after_ms):
             return
         self._tried_ms = now
         if writer.broken:

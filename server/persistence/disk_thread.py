@@ -11,8 +11,6 @@ from threading import Lock, Thread
 
 Work = Callable[[], None]
 Then = Callable[[OSError | None], None]
-Job = Callable[[Work, Then], None]
-"""Has work done, and then what comes after it."""
 
 
 class DiskThread:
@@ -27,6 +25,8 @@ class DiskThread:
         self._main = _Thread("disk", self._ended)
         self._beside = _Thread("disk-write", self._ended)
         self._shares = False
+        self.clock: Callable[[], float] = time.monotonic
+        """Tells seconds, by which it is known for how long a job has been running."""
         self.when_ended: Callable[[], None] = lambda: None
         """Called when any job has ended, before what comes after it."""
 
@@ -46,7 +46,8 @@ class DiskThread:
     @property
     def running_ms(self) -> int:
         """For how long a job has been running, 0 if there is none."""
-        return max(self._main.running_ms, self._beside.running_ms)
+        now = self.clock()
+        return max(self._main.running_ms(now), self._beside.running_ms(now))
 
     def run(self, work: Work, then: Then, *, shares: bool = False) -> None:
         """Does ``work`` in the thread and then ``then``. There must be no other job."""
@@ -83,7 +84,7 @@ class _Thread:
         self._name = name
         self._ended = ended
         self._jobs: SimpleQueue[tuple[Work, asyncio.AbstractEventLoop] | None] = SimpleQueue()
-        self._thread: Thread | None = None
+        self._worker: Thread | None = None
         self._working = Lock()
         self._answered = False
         self._error: Exception | None = None
@@ -91,15 +92,14 @@ class _Thread:
         self._then: Then
         self._started = 0.0
 
-    @property
-    def running_ms(self) -> int:
-        return int((time.monotonic() - self._started) * 1000) if self.busy else 0
+    def running_ms(self, now: float) -> int:
+        return int((now - self._started) * 1000) if self.busy else 0
 
     def run(self, work: Work, then: Then) -> None:
         loop = asyncio.get_running_loop()
-        if self._thread is None:
-            self._thread = Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
+        if self._worker is None:
+            self._worker = Thread(target=self._work, name=self._name, daemon=True)
+            self._worker.start()
         self._then = then
         self._started = time.monotonic()
         self.busy = True
@@ -139,6 +139,6 @@ class _Thread:
             self._finish()
 
     def close(self) -> None:
-        if self._thread is not None:
+        if self._worker is not None:
             self._jobs.put(None)
-            self._thread.join()
+            self._worker.join()

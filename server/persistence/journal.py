@@ -56,9 +56,13 @@ class Journal:
         """How many units there have been."""
         self.authors: dict[Session, None] | None = None
         """Whose changes the stream of replication has not got yet, while there is one."""
-        self._dated = False
+        self._dated = self._dating = False
         self._second = 0
         self.round = EndOfRound(self._end_round)
+        state.config.listen("aof-timestamp-enabled", self._set_dating)
+
+    def _set_dating(self, wanted: bool) -> None:
+        self._dating = wanted
 
     # --- readers --------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class Journal:
         self.count += 1
         log = self.log
         before = len(log)
-        dated = self._dated and self._state.config.aof_timestamp_enabled
+        dated = self._dated and self._dating
         if dated:  # The time may have to stand before it.
             self._encoder.split()
         self._encoder.append(effects, log)

@@ -28,9 +28,10 @@ from server.road.state import ServerState
 from server.traffic.output_gate import OutputGate
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
-from storage.aof.folder import Folder, FolderError, Writer
+from storage.aof.folder import Folder, FolderError
 from storage.aof.framing import parse_command
 from storage.aof.snapshot import snapshot
+from storage.aof.writer import Writer
 
 __all__ = ["Persistence", "PersistenceError"]
 

@@ -26,9 +26,10 @@ from server.persistence.disk_thread import DiskThread
 from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
 from storage.aof.disk import Disk
-from storage.aof.folder import Folder, Writer
+from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile
 from storage.aof.snapshot import snapshot
+from storage.aof.writer import Writer
 from storage.rdb import codes
 from storage.rdb.write import write_rdb
 

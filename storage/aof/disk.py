@@ -48,9 +48,9 @@ class Disk:
 
     def write_all(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Writes all of ``data``, in as many steps as it takes."""
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self.write(fd, rest) :]
+        done = self.write(fd, data)
+        while done < len(data):
+            done += self.write(fd, memoryview(data)[done:])
 
     def size(self, fd: int) -> int:
         """The file's length in bytes."""

@@ -10,15 +10,14 @@ from storage.aof import extension_records as own
 from storage.aof.commands import (
     CLAIMED_AT_ONCE,
     bulk,
-    bulk_id,
     bulk_ids,
     claim,
     command,
     deliver_again,
-    id_text,
     number,
 )
 from storage.engine import effects as e
+from storage.engine import ids
 from storage.engine.histories import Ended
 from storage.engine.stream import signed
 
@@ -75,7 +74,7 @@ def _stream_trimmed(effect: e.StreamTrimmed) -> list[bytes]:
 
 def _entries_deleted(effect: e.EntriesDeleted) -> list[bytes]:
     """Other servers have no trimming that leaves entries in between: they see a deletion."""
-    entry_ids = list(map(id_text, effect.ids))
+    entry_ids = list(map(ids.text, effect.ids))
     delete = command(b"XDEL", effect.key, *entry_ids)
     if not effect.trimmed:
         return [delete]
@@ -85,8 +84,8 @@ def _entries_deleted(effect: e.EntriesDeleted) -> list[bytes]:
 def set_position(key: bytes, last_id: int, entries_added: int, max_deleted_id: int) -> bytes:
     """The XSETID that gives a stream these counters."""
     added = number(signed(entries_added))
-    counters = (b"ENTRIESADDED", added, b"MAXDELETEDID", id_text(max_deleted_id))
-    return command(b"XSETID", key, id_text(last_id), *counters)
+    counters = (b"ENTRIESADDED", added, b"MAXDELETEDID", ids.text(max_deleted_id))
+    return command(b"XSETID", key, ids.text(last_id), *counters)
 
 
 def _stream_position_set(effect: e.StreamPositionSet) -> list[bytes]:
@@ -110,7 +109,7 @@ def _duplicate_suppressed(effect: e.DuplicateSuppressed) -> list[bytes]:
 
 def create_group(effect: e.GroupCreated, make_stream: bool = False) -> bytes:
     """XGROUP CREATE, which makes the stream as well if that is said."""
-    words = [b"XGROUP", b"CREATE", effect.key, effect.group, id_text(effect.last_id)]
+    words = [b"XGROUP", b"CREATE", effect.key, effect.group, ids.text(effect.last_id)]
     if make_stream:
         words.append(b"MKSTREAM")
     if effect.entries_read is not None:
@@ -122,13 +121,14 @@ def _group_created(effect: e.GroupCreated) -> list[bytes]:
     return [create_group(effect)]
 
 
-def set_group_position(effect: e.GroupPositionSet) -> bytes:
-    """XGROUP SETID; an entries-read that nobody gave is not named, and one that is lost is -1."""
-    words, read = 5, b""
+def set_group_position(effect: e.GroupPositionSet, last_id: bytes) -> bytes:
+    """XGROUP SETID with the last ID as a bulk string; an entries-read that nobody gave is not
+    named, and one that is lost is -1."""
+    head, read = b"*5\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n", b""
     if not effect.explicit or effect.entries_read is not None:
-        words, read = 7, b"$11\r\nENTRIESREAD\r\n" + bulk(counter(effect.entries_read))
-    head = b"*%d\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n" % words
-    return b"".join((head, bulk(effect.key), bulk(effect.group), bulk_id(effect.last_id), read))
+        head = b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n"
+        read = b"$11\r\nENTRIESREAD\r\n" + bulk(counter(effect.entries_read))
+    return b"".join((head, bulk(effect.key), bulk(effect.group), last_id, read))
 
 
 def _group_destroyed(effect: e.GroupDestroyed) -> list[bytes]:
@@ -150,7 +150,7 @@ def release(key: bytes, group: bytes, entries: Sequence[tuple[int, int, int]]) -
     words: list[bytes] = []
     name = own.RELEASED_UNTIL if any(entry[2] for entry in entries) else own.RELEASED
     for entry_id, count, time in entries:
-        words += (id_text(entry_id), number(count))
+        words += (ids.text(entry_id), number(count))
         if name is own.RELEASED_UNTIL:
             words.append(number(time))
     claims = [
@@ -196,6 +196,8 @@ def _policy_set(effect: e.PolicySet) -> list[bytes]:
 
 
 def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
+    if effect.words:
+        return [command(b"XACK", effect.key, effect.group, *effect.words)]
     head = b"*%d\r\n$4\r\nXACK\r\n" % (3 + len(effect.ids))
     return [b"".join((head, bulk(effect.key), bulk(effect.group), bulk_ids(effect.ids)))]
 

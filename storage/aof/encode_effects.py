@@ -19,6 +19,7 @@ from storage.aof.commands import (
     MULTI,
     Claim,
     add_entry,
+    bulk_id,
     bulk_ids,
     command,
     counted_alike,
@@ -165,8 +166,9 @@ class _Deliveries:
         out[-2 - self._pieces] = claim.head()
         out[-1] = bulk_ids(effect.ids)
         self._pieces += 1
-        self._claimed = claim.end(effect.ids[-1])
-        self._end = self._claimed + set_group_position(position) + EXEC
+        last_id = bulk_id(position.last_id)
+        self._claimed = claim.end(last_id)
+        self._end = self._claimed + set_group_position(position, last_id) + EXEC
         out.append(self._end)
 
 
@@ -222,10 +224,14 @@ class EffectEncoder:
         if not effects:
             return
         first = effects[0]
-        if type(first) is e.EntriesAdded and not first.atomic:
-            self.append_run(first, out)
-            return
         self.write_new_settings(out)
+        if type(first) is e.EntryAdded and len(effects) == 1 and first.db == self._db:
+            out.append(add_entry(first.key, first.payload))  # Most units are like that.
+            return
+        if type(first) is e.EntriesAdded and not first.atomic:
+            self._write(first.db, first.run.commands(first.key), 0)  # Each XADD is a unit.
+            self._close(out)
+            return
         if len(effects) == 2 and self._delivery(effects, out):
             return
         at = 0
@@ -242,12 +248,6 @@ class EffectEncoder:
     def split(self) -> None:
         """Let what comes next be a unit by itself, whatever it is."""
         self._deliveries = _Deliveries()
-
-    def append_run(self, effect: e.EntriesAdded, out: list[bytes]) -> None:
-        """Appends the XADDs of a run; each of them is a unit."""
-        self.write_new_settings(out)
-        self._write(effect.db, effect.run.commands(effect.key), 0)
-        self._close(out)
 
     def flush_seen(self, out: list[bytes]) -> None:
         """Appends when consumers were last seen and active, as far as that was not said yet."""
@@ -404,7 +404,7 @@ class EffectEncoder:
         effect = effects[at]
         assert isinstance(effect, e.GroupPositionSet)
         if at > 0 or not self._is_claimed(effects, effect):
-            self._write(effect.db, set_group_position(effect))
+            self._write(effect.db, set_group_position(effect, bulk_id(effect.last_id)))
         return at + 1
 
     def _is_claimed(self, effects: Sequence[e.Effect], position: e.GroupPositionSet) -> bool:

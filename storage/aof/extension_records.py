@@ -15,7 +15,7 @@ from typing import Any, Final
 from hiredis import ProtocolError, Reader
 
 from storage.aof.arguments import group_at, integer, stream_at
-from storage.aof.commands import command, id_text, number
+from storage.aof.commands import command, number
 from storage.aof.framing import LoadError, shown
 from storage.engine import ids
 from storage.engine.histories import Ended
@@ -118,7 +118,7 @@ def _records(head: Sequence[bytes], words: Sequence[Sequence[bytes]]) -> list[by
 def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[bytes]:
     """Return records of deliveries that ended, each with the ID of its entry."""
     words = [
-        (id_text(entry_id), number(line.time), line.consumer, line.how, line.reason)
+        (ids.text(entry_id), number(line.time), line.consumer, line.how, line.reason)
         for entry_id, line in lines
     ]
     return _records((ENDED, key, group), words)
@@ -127,7 +127,7 @@ def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[
 def ended_together(key: bytes, group: bytes, line: Ended, entry_ids: Sequence[int]) -> list[bytes]:
     """Return records of deliveries of these entries that ended alike."""
     alike = number(line.time), line.consumer, line.how, line.reason
-    words = [(id_text(entry_id),) for entry_id in entry_ids]
+    words = [(ids.text(entry_id),) for entry_id in entry_ids]
     return _records((ENDED_TOGETHER, key, group, *alike), words)
 
 
@@ -154,7 +154,7 @@ def iids(key: bytes, noted: Sequence[tuple[bytes, bytes, int, int]]) -> list[byt
     """Return records of idempotent IDs: producer, idempotent ID, the entry's ID, and when it was
     noted."""
     words = [
-        (producer, iid, id_text(entry_id), number(time)) for producer, iid, entry_id, time in noted
+        (producer, iid, ids.text(entry_id), number(time)) for producer, iid, entry_id, time in noted
     ]
     return _records((IIDS, key), words)
 

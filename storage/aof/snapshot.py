@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from storage.aof import extension_records as own
-from storage.aof.commands import add_entries, command, hold, id_text, number
+from storage.aof.commands import add_entries, command, hold, number
 from storage.aof.effect_commands import counter, keep_back, release, set_position
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -139,7 +139,7 @@ def _mixed(
 
 
 def _group(key: bytes, group: Group) -> Iterator[bytes]:
-    position = (id_text(group.last_id), b"ENTRIESREAD", counter(group.entries_read))
+    position = (ids.text(group.last_id), b"ENTRIESREAD", counter(group.entries_read))
     yield command(b"XGROUP", b"CREATE", key, group.name, *position)
     times: list[tuple[bytes, int, int]] = []
     for name in sorted(group.consumers):
@@ -258,7 +258,7 @@ class Dangling:
         """The placeholders below an ID that have not been written yet."""
         adding: list[bytes] = []
         while self.next < below:
-            words = (id_text(self.next), b"x", b"y")
+            words = (ids.text(self.next), b"x", b"y")
             adding.append(command(b"XADD", self._key, *words))
             self._written += 1
         if adding:
@@ -281,7 +281,7 @@ class Dangling:
         stream, log = self._stream, self._stream.log
         between = [entry_id for entry_id in self._entry_ids if log.first < entry_id]
         if log.length and between:
-            yield command(b"XDEL", self._key, *map(id_text, between))
+            yield command(b"XDEL", self._key, *map(ids.text, between))
         yield command(b"XTRIM", self._key, b"MAXLEN", b"=", number(log.length))
         yield set_position(self._key, stream.last_id, stream.entries_added, stream.max_deleted_id)
 

@@ -26,7 +26,7 @@ creates in a fifth of the time that a named tuple takes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from storage.engine.runs import Run
@@ -399,15 +399,25 @@ class DeliveriesEnded(NamedTuple):
 
 
 class Acknowledged:
-    """The entries are no longer pending in the group."""
+    """The entries are no longer pending in the group.
 
-    __slots__ = ("db", "group", "ids", "key")
+    ``words`` are the IDs as a client has named them, if one has, with any that were not pending."""
 
-    def __init__(self, db: int, key: bytes, group: bytes, ids: tuple[int, ...]) -> None:
+    __slots__ = ("db", "group", "ids", "key", "words")
+
+    def __init__(
+        self,
+        db: int,
+        key: bytes,
+        group: bytes,
+        ids: tuple[int, ...],
+        words: Sequence[bytes] = (),
+    ) -> None:
         self.db = db
         self.key = key
         self.group = group
         self.ids = ids
+        self.words = words
 
 
 class IdempotencyConfigured(NamedTuple):

@@ -31,7 +31,8 @@ class AofProcess(PenstockProcess):
 class AofThread(PenstockThread):
     """A server that keeps its data in ``folder``, on a disk of the test's choice.
 
-    Periodic work is done 500 times a second, so that a test need not wait for it.
+    Periodic work is done 500 times a second, and so is what waits for a second or so to pass: a
+    test need not wait for it.
     """
 
     def __init__(self, folder: Path, disk: Disk | None = None, **settings: Any) -> None:
@@ -41,6 +42,8 @@ class AofThread(PenstockThread):
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.server = Server(Config(**self._settings), disk=self._disk)
+        appender = self.server.services.persistence.appender
+        appender.sync_within_ms, appender.retry_after_ms = 0, 10
         await self.server.start()
         self.port = self.server.port
         await self._write_beginning()

@@ -205,7 +205,7 @@ def damaged(image: Image, count: int) -> Iterator[Image]:
 @pytest.mark.parametrize(
     "count",
     [
-        60,
+        64,
         pytest.param(500, marks=pytest.mark.slow),
         pytest.param(2000, marks=pytest.mark.heavy),
     ],

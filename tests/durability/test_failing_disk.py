@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hiredis import ReplyError
 
-from server.persistence import appender
 from tests.durability.disks import FaultyDisk
 from tests.durability.servers import AofThread
 from tests.durability.talking import Talker
@@ -26,8 +25,6 @@ POLICIES = pytest.mark.parametrize("policy", ["always", "everysec"])
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Does at once what is otherwise done after a second or two."""
-    monkeypatch.setattr(appender, "RETRY_AFTER_MS", 10)
-    monkeypatch.setattr(appender, "SYNC_WITHIN_MS", 0)
     monkeypatch.setattr("server.persistence.manager.RETRY_MS", 10)
 
 
@@ -220,7 +217,7 @@ def test_commands_of_several_clients_that_came_meanwhile_share_one_sync(
 
 
 def test_with_everysec_writes_wait_for_a_sync_that_hangs_too_long_and_reads_go_on(
-    tmp_path: Path, disk: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, disk: FaultyDisk
 ) -> None:
     with (
         AofThread(tmp_path, disk) as server,
@@ -231,12 +228,13 @@ def test_with_everysec_writes_wait_for_a_sync_that_hangs_too_long_and_reads_go_o
         assert writer.ask("SET", "key", "before") == "OK"
         assert disk.hanging.wait(TIMEOUT_S)
         assert writer.ask("SET", "key", "while it hangs") == "OK"
-        monkeypatch.setattr(appender, "STALLED_AFTER_MS", 0)
+        appender = server.server.services.persistence.appender
+        appender.stalled_after_ms = 0
         wait_until(lambda: server.server.services.pauses.active)
         writer.send(("SET", "key", "too long"))
         assert not writer.has_got(0.05)
         assert reader.ask("GET", "key") == "while it hangs"
-        monkeypatch.setattr(appender, "STALLED_AFTER_MS", 2000)
+        appender.stalled_after_ms = 2000
         disk.answer.set()
         assert writer.reply() == "OK"
         assert reader.ask("GET", "key") == "too long"

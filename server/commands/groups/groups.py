@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from protocol import errors
@@ -211,10 +211,11 @@ def xack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     ref = find_group(session.db, args[1], args[2])
     if ref is None:
         return 0
-    wanted = ids.parse_all(args[3:])
+    words = args[3:]
+    wanted = ids.parse_all(words)
     if len(wanted) > PORTION and server.policies.deletes_acknowledged(ref):
         return reply_of(_acknowledge_in_steps(server, ref, wanted), session.resp3, long=True)
-    return _acknowledge(server, ref, wanted)
+    return _acknowledge(server, ref, wanted, words)
 
 
 def _acknowledge_in_steps(
@@ -229,11 +230,14 @@ def _acknowledge_in_steps(
     return acknowledged
 
 
-def _acknowledge(server: Services, ref: GroupRef, wanted: list[int]) -> int:
-    """Acknowledges entries; returns how many were pending."""
+def _acknowledge(
+    server: Services, ref: GroupRef, wanted: list[int], words: Sequence[bytes] = ()
+) -> int:
+    """Acknowledges entries, which the client has named by these words; returns how many were
+    pending."""
     acknowledged = ref.group.acknowledge(wanted, counting=True)
     if acknowledged:
-        ref.emit_acknowledged(acknowledged)
+        ref.emit_acknowledged(acknowledged, words)
         if server.policies.active:
             server.policies.note_acknowledged(ref, acknowledged)
     return len(acknowledged)

@@ -6,11 +6,7 @@ The clock is the test's; a sync hangs for as long as the gate of the disk is clo
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
-import pytest
-
-from server.persistence import disk_thread
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig, RigClient
 from tests.support.checksum_lines import without_lines
@@ -30,10 +26,10 @@ async def hang(rig: Rig) -> None:
     await rig.until(rig.disk.waiting.is_set)
 
 
-def let_time_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def let_time_pass(rig: Rig, seconds: float) -> None:
     """Lets jobs on the disk have been running for so much longer."""
     later = time.monotonic() + seconds
-    monkeypatch.setattr(disk_thread, "time", SimpleNamespace(monotonic=lambda: later))
+    rig.persistence._jobs.clock = lambda: later
 
 
 async def test_a_command_is_answered_and_written_without_a_sync(start: Start) -> None:
@@ -96,15 +92,13 @@ async def test_a_command_is_answered_when_it_is_in_the_file_though_a_sync_is_goi
     assert rig.disk.increments_synced() == 1
 
 
-async def test_writers_stall_when_the_disk_is_silent_for_two_seconds(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_writers_stall_when_the_disk_is_silent_for_two_seconds(start: Start) -> None:
     rig = await start()
     await hang(rig)
-    let_time_pass(monkeypatch, 1.9)
+    let_time_pass(rig, 1.9)
     rig.cron()
     assert await rig.ask("SET", "soon", 1) == b"OK"
-    let_time_pass(monkeypatch, 2.1)
+    let_time_pass(rig, 2.1)
     rig.cron()
     rig.cron()
     writer = rig.client()
@@ -120,21 +114,19 @@ async def test_writers_stall_when_the_disk_is_silent_for_two_seconds(
     )
 
 
-async def stalled(start: Start, monkeypatch: pytest.MonkeyPatch) -> tuple[Rig, RigClient]:
+async def stalled(start: Start) -> tuple[Rig, RigClient]:
     """A server whose disk has been silent for too long, and a client that writes."""
     rig = await start()
     await hang(rig)
-    let_time_pass(monkeypatch, 2.1)
+    let_time_pass(rig, 2.1)
     rig.cron()
     writer = rig.client()
     writer.send("SET late 1")
     return rig, writer
 
 
-async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig, writer = await stalled(start, monkeypatch)
+async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(start: Start) -> None:
+    rig, writer = await stalled(start)
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     assert await rig.ask("CLIENT", "UNPAUSE") == b"OK"
     assert not await writer.has_reply()
@@ -142,10 +134,8 @@ async def test_a_pause_that_ends_during_a_stall_does_not_end_the_stall(
     assert await writer.reply() == b"OK"
 
 
-async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig, writer = await stalled(start, monkeypatch)
+async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(start: Start) -> None:
+    rig, writer = await stalled(start)
     assert await rig.ask("CLIENT", "PAUSE", 100_000, "WRITE") == b"OK"
     rig.disk.gate.set()
     await rig.disk_rests()
@@ -154,10 +144,8 @@ async def test_a_stall_that_ends_during_a_pause_does_not_end_the_pause(
     assert await writer.reply() == b"OK"
 
 
-async def test_a_command_that_stalled_does_not_run_when_the_server_ends(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rig, writer = await stalled(start, monkeypatch)
+async def test_a_command_that_stalled_does_not_run_when_the_server_ends(start: Start) -> None:
+    rig, writer = await stalled(start)
     await rig.until(lambda: rig.server.services.pauses.held)
     rig.disk.gate.set()
     await rig.server.stop()

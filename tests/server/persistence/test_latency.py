@@ -58,11 +58,11 @@ async def test_writes_during_a_sync_are_told_apart(start: Start) -> None:
     rig.disk.gate.set()
 
 
-async def test_what_replies_wait_for_is_one_event(start: Start) -> None:
+async def test_a_sync_that_replies_wait_for_is_an_event_beside_its_write(start: Start) -> None:
     rig = await start(appendfsync="always")
     monitor = watch(rig)
     await rig.ask("SET", "k", "v")
-    assert list(monitor.events) == [b"aof-fsync-always"]
+    assert list(monitor.events) == [b"aof-write", b"aof-write-alone", b"aof-fsync-always"]
 
 
 async def test_writes_that_are_exempt_from_syncs_are_another(start: Start) -> None:

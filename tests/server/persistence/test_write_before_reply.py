@@ -12,8 +12,8 @@ import pytest
 
 from server.net.connection import Connection
 from server.traffic.output_gate import LARGE
-from storage.aof.folder import Writer
 from tests.server.persistence.conftest import Start
+from tests.server.persistence.disks import TestDisk
 from tests.server.persistence.rig import Rig, RigClient
 
 BOTH = pytest.mark.parametrize("policy", ["everysec", "no"])
@@ -33,7 +33,7 @@ def order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(kind, name, noted)
 
-    noting(Writer, "write")
+    noting(TestDisk, "write")
     noting(Connection, "release")
     return calls
 

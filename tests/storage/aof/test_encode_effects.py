@@ -143,6 +143,8 @@ SAME_AS_REDIS: list[tuple[str, tuple[str, ...], str, list[str]]] = [
         ["XGROUP SETID k g 2-1 ENTRIESREAD 3"],
     ),
     ("entries acknowledged", PENDING, "XACK k g 1-1 2-1", ["XACK k g 1-1 2-1"]),
+    ("acknowledged as it was written", PENDING, "XACK k g 01-1 2-1", ["XACK k g 01-1 2-1"]),
+    ("some acknowledged", PENDING, "XACK k g 1-1 7-7 1-1", ["XACK k g 1-1 7-7 1-1"]),
     ("nothing acknowledged", PENDING, "XACK k g 7-7", []),
     (
         "an entry claimed",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof import commands, encode_effects
-from storage.aof.commands import bulk, bulk_ids, id_text
+from storage.aof.commands import bulk, bulk_ids
 from storage.engine import ids
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
@@ -48,12 +48,12 @@ def written(*lines: str) -> list[str]:
 
 @given(st.lists(st.builds(ids.join, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))))
 def test_ids_are_encoded_one_after_the_other(entry_ids: list[int]) -> None:
-    assert bulk_ids(entry_ids) == b"".join(bulk(id_text(entry_id)) for entry_id in entry_ids)
+    assert bulk_ids(entry_ids) == b"".join(bulk(ids.text(entry_id)) for entry_id in entry_ids)
 
 
 @given(st.lists(st.builds(ids.join, st.integers(998, 3002), st.integers(0, 1001))))
 def test_ids_near_each_other_are_encoded_one_after_the_other(entry_ids: list[int]) -> None:
-    assert bulk_ids(entry_ids) == b"".join(bulk(id_text(entry_id)) for entry_id in entry_ids)
+    assert bulk_ids(entry_ids) == b"".join(bulk(ids.text(entry_id)) for entry_id in entry_ids)
 
 
 def test_entries_that_a_consumer_gets_one_by_one_share_a_claim() -> None:

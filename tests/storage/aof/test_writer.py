@@ -10,7 +10,7 @@ import pytest
 
 from storage.aof.checksum_lines import Uncovered
 from storage.aof.disk import Disk
-from storage.aof.folder import Writer
+from storage.aof.writer import Writer
 from storage.checksums import crc32c
 from tests.support.checksum_lines import with_lines
 
