@@ -208,6 +208,7 @@ class Packed:
         "_raw",
         "_shift",
         "_squeezed",
+        "_step",
         "touched",
     )
 
@@ -217,6 +218,8 @@ class Packed:
         self._mask = (1 << self._shift) - 1
         self._codes = _narrow(codes)
         self._ends = _narrow(ends_of(payloads))
+        self._step: i64 = self._ends.step if isinstance(self._ends, range) else 0
+        """How long each entry is where all are equally long: a range takes longer to ask."""
         self._raw: bytes | None = b"".join(payloads)
         self._squeezed: bytes | None = None
         self._ids: list[int] | None = None
@@ -284,11 +287,15 @@ class Packed:
     def slice(self, low: int, high: int, packer: Packer, goes_on: bool = False) -> bytes:
         """The entries at these places, one after the other; ``goes_on`` tells that the reader comes
         back for the next ones."""
-        end = self._ends[high]
+        end = self._end_of(high)
         raw = self._read(end, packer, goes_on and high < len(self._codes))
         if high - low == len(self._codes):
             return raw
-        return raw[self._ends[low] : end]
+        return raw[self._end_of(low) : end]
+
+    def _end_of(self, count: int) -> int:
+        """Where so many entries end."""
+        return count * self._step if self._step else self._ends[count]
 
     def glance(self, low: int, high: int) -> bytes:
         """Read a block once: nothing is kept uncompressed beside it."""
@@ -307,9 +314,8 @@ class Packed:
 
     def pick(self, places: Sequence[int], packer: Packer) -> list[bytes]:
         """Return the entries at these ascending places, each for itself."""
-        ends = self._ends
-        raw = self._read(ends[places[-1] + 1], packer)
-        return [raw[ends[place] : ends[place + 1]] for place in places]
+        raw = self._read(self._end_of(places[-1] + 1), packer)
+        return [raw[self._end_of(place) : self._end_of(place + 1)] for place in places]
 
     def _cut(self, raw: bytes, low: int, high: int) -> list[bytes]:
         return [raw[start:end] for start, end in pairwise(self._ends[low : high + 1])]
@@ -386,7 +392,7 @@ class Packed:
         # Of anything: a compiled class cannot be made without what its constructor takes.
         twin = Packed([0], [b"*2\r\n$3\r\n0-0\r\n*0\r\n"])
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
-        twin._codes, twin._ends = self._codes, self._ends
+        twin._codes, twin._ends, twin._step = self._codes, self._ends, self._step
         twin._raw, twin._squeezed, twin._form = self._raw, self._squeezed, self._form
         twin.touched = self.touched
         return twin

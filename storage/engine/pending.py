@@ -241,7 +241,8 @@ class PendingList(Segments):
                 at = self.begin(run[done], time)
                 slot = self.slot(at, owner)
             segment = self.segments[at]
-            piece = run[done : done + SEGMENT - len(segment.owners)]
+            stop = done + SEGMENT - len(segment.owners)
+            piece = run if not done and len(run) <= stop else run[done:stop]
             segment.extend(piece, slot, time)
             self.bounds.lower(at, time)
             done += len(piece)
@@ -287,8 +288,7 @@ class PendingList(Segments):
         time: int,
         count: int,
     ) -> None:
-        """Give a pending entry that :meth:`find` has just found this owner, delivery time and
-        count."""
+        """Give a pending entry that :meth:`find` has just found these values."""
         at, place = found
         slot = FREED
         if owner is not None:

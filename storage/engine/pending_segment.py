@@ -288,7 +288,7 @@ class Segment:
         if count == 1:
             self.owners.append(slot)
             self.times.append(time)
-            self.counts.append(1)
+            self.counts += _ONCE
         else:
             self.owners += _BYTES[slot] * count
             self.times.frombytes(_native(time) * count)
@@ -468,6 +468,8 @@ def _native(value: int) -> bytes:
 
 _ONE: Final = _native(1)
 """The count of an entry that was delivered once."""
+_ONCE: Final = array("q", (1,))
+"""The same as a column, which takes less to add than a number."""
 
 
 def _column(numbers: list[int]) -> array[int]:
