@@ -188,10 +188,21 @@ class _Lines:
         mask = (1 << shift) - 1 if shift < _HALF else 0
         owners, people = bytes(segment.owners[low:high]), segment.people
         times, counts = segment.times[low:high].tolist(), segment.counts[low:high].tolist()
+        ms, number, last, together = -1, 0, 0, False
         for place in places:
             at = place - low
             code = codes[at]
-            ms, number = ids.split(code) if shift == _HALF else (code >> shift, code & mask)
+            following = code - last + number if together else ids.NATIVE
+            if shift < _HALF:
+                ms, number = code >> shift, code & mask
+            elif following < ids.NATIVE:
+                # In the millisecond of the one before: the difference takes less than the halves.
+                number = following
+            else:
+                before = ms
+                ms, number = ids.split(code)
+                together = ms == before
+            last = code
             self.add(base + ms, number, people[owners[at]], times[at], counts[at])
 
     def add(self, ms: int, number: int, owner: Consumer | None, time: int, count: int) -> None:

@@ -76,6 +76,13 @@ def test_sequence_numbers_may_follow_each_other_with_gaps_and_grow_longer() -> N
         check(columns)
 
 
+def test_the_last_sequence_number_is_followed_by_the_next_millisecond() -> None:
+    large = [ids.NATIVE - 1, ids.NATIVE, ids.HALF - 1, ids.HALF]
+    entry_ids = [ids.join(5, number) for number in [*range(10), *large]]
+    entry_ids += [ids.join(ms, number) for ms in (6, 8) for number in (0, 1, 2)]
+    check(columns_of([(1, PEOPLE[0], 0, entry_ids)]))
+
+
 def test_lines_go_on_behind_a_step() -> None:
     columns = columns_of([(1, PEOPLE[0], 0, [ids.join(7, number) for number in range(2500)])])
     check(columns)
