@@ -98,7 +98,7 @@ EACH_READ: Final = (
     " and of its interpreter, where Redis needs a fifth"
 )
 EACH_ENTRY: Final = (
-    "an XADD takes about as many instructions as in Redis (the table of instructions), but on more"
+    "an XADD takes fewer instructions than in Redis (the table of instructions), but on more"
     " memory: request, entry and reply are objects that are made and freed. Where other programs"
     " use the caches, which they did during this run, each instruction takes longer"
 )
