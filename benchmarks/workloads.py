@@ -107,12 +107,12 @@ EACH_DELIVERY: Final = (
     " consumer, run, four columns, two effects; entry by entry, there is nothing to share"
 )
 EACH_ACK: Final = (
-    "each acknowledged ID is read from its text, found by a bisection, marked, and named in an"
-    " effect; the delivery itself is cheaper than in Redis"
+    "two requests for ten entries go through connection, parser and dispatcher, which is two fifths"
+    " of it; each acknowledged ID is read from its text into an integer of 128 bits, and compared"
 )
 EACH_LINE: Final = (
-    "every line of the reply is an ID cut out of a stored entry, which is five Python operations;"
-    " Redis writes the line in 0.1 µs"
+    "a line is put together of three pieces, and where its ID is still an integer of 128 bits its"
+    " halves are taken from that"
 )
 EACH_CLAIM: Final = (
     "a claim of one entry goes through the same steps as one of a hundred: options, group,"
@@ -131,8 +131,9 @@ EACH_NAME: Final = (
     " Redis compares bytes where compiled Python makes an object of each word"
 )
 WHOLE_REPLY: Final = (
-    "sending the reply, which costs both servers the same, is most of what it takes; what is left"
-    " to save is below what noise hides"
+    "sending the reply, which costs both servers the same, is half of what it takes: constant bytes"
+    " as long as 100 entries take 0.3 of Redis's time for an XRANGE through uvloop, those of 1,000"
+    " 0.13, which is above that target; they are 0.12 of an XREADGROUP of 100"
 )
 
 # --- loads that the table and the curves share -----------------------------------------------
