@@ -16,7 +16,7 @@ from benchmarks.driver import Client, ReplyError, flood, pack
 from benchmarks.loads import Flood
 from benchmarks.servers import Kind, Running, ServerError, find_kinds
 from benchmarks.varied import COMMANDS, ByCommand, Mixed, Varied
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.workloads import READ_UNSEEN, WORKLOADS, Workload
 from tests.support.servers import PenstockThread
 
 
@@ -58,6 +58,17 @@ def test_the_driver_floods_in_place_of_redis_benchmark(
             assert sorted(client.call("KEYS", "*")) == [b"k:000000000000", b"k:000000000001"]
     assert values["units"] == 60
     assert values["p50_ms"] <= values["p99_ms"]
+
+
+def test_names_never_seen_before_are_all_different() -> None:
+    [kind], _ = find_kinds(["penstock"])
+    data = Data(entries=50, groups=1)
+    with Running(kind) as server:
+        prepare(server.address, data)
+        READ_UNSEEN.run(server, data, 50)
+        with Client(server.address) as client:
+            consumers = client.call("XINFO", "CONSUMERS", "s", "g:000000000000")
+    assert len(consumers) == 50
 
 
 @pytest.mark.parametrize("given", [False, True])
