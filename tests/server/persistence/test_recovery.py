@@ -307,12 +307,12 @@ async def test_what_was_loaded_is_not_cold_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compression, "WAITING", 1)
-    rig = Rig(tmp_path, stream_node_max_entries=1)
+    rig = Rig(tmp_path, stream_node_max_entries=9)
     await rig.start()
-    for _ in range(9):
+    for _ in range(81):
         await rig.ask("XADD", "k", "*", "f", "v" * 100)
     await rig.stop()
-    again = Rig(tmp_path, stream_node_max_entries=1)
+    again = Rig(tmp_path, stream_node_max_entries=9)
     await again.start()
     packer = again.server.state.keyspace.limits.packer
     again.cron()
