@@ -125,7 +125,7 @@ KEEPING: Final = (
         "load-rdb",
         "loading 1,000,000 entries from an RDB file",
         LoadingSnapshot(amount=1_000_000),
-        (Target("cpu_us", 10.0, why="entries of an RDB file are taken apart one by one"),),
+        (Target("cpu_us", 10.0),),
         Data(entries=1_000_000),
         rounds=1,
         options=("--dbfilename", "dump.rdb"),

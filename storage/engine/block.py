@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from storage.engine import nodes
-from storage.engine.compression import Packed, Packer, ends_of
+from storage.engine.compression import Folded, Packed, Packer, ends_of
 from storage.engine.entries import Stretch, names_in, next_line, pack
 from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
@@ -39,6 +39,8 @@ _OBJECTS: Final = 90
 """Bytes of memory for an entry beside those of its RESP form, about."""
 _PACKED: Final = 10
 """The same for a packed entry."""
+_MOST_FOLDED: Final = 64 * 1024
+"""What has more bytes is unfolded at once: later all clients would wait for that."""
 _UNKNOWN: Final = -1
 _NO_IDS: Final[list[int]] = []
 _NO_PAYLOADS: Final[list[bytes]] = []
@@ -60,6 +62,7 @@ def read_held(held: Held) -> list[bytes]:
     if isinstance(held, list):
         return held
     packed, low, high = held
+    packed.unfold()
     return [packed.glance(low, high)]
 
 
@@ -68,6 +71,7 @@ def read_reversed(held: Held) -> list[bytes]:
     if isinstance(held, list):
         return held[::-1]
     packed, low, high = held
+    packed.unfold()
     return packed.glance_each(low, high)[::-1]
 
 
@@ -132,13 +136,13 @@ class Block:
         "_mixed",
         "_ms",
         "_names",
+        "_packed",
         "_saved",
         "_seq",
         "_unmeasured",
         "first",
         "ids",
         "last",
-        "packed",
         "payloads",
         "taken",
     )
@@ -147,7 +151,7 @@ class Block:
         self.first = self.last = first
         self.ids: list[int] = []
         self.payloads: list[bytes] = []
-        self.packed: Packed | None = None
+        self._packed: Packed | None = None
         self.taken: i64 = 0
         self._names = names
         saved: i64 = _NAME * len(names)
@@ -164,6 +168,14 @@ class Block:
         self._unmeasured: i64 = 0
         self._bound: i64 = 0
 
+    @property
+    def packed(self) -> Packed | None:
+        """The entries to look into while they are packed."""
+        packed = self._packed
+        if packed is not None and packed.folded is not None:
+            packed.unfold()
+        return packed
+
     def follow(self, other: Block) -> None:
         """Refers to the same field names as the block before, if they are equal; else its entries
         will hardly have the same either."""
@@ -179,7 +191,7 @@ class Block:
         :data:`.NATIVE`; else, or where that would have to be found out, they are -1. ``size`` is
         the length of the array of its fields and values in RESP, with which ``payload`` ends;
         ``alike`` tells that its field names are :attr:`names`."""
-        if self.packed is not None:
+        if self._packed is not None:
             self.open()
         exactly = IS_COMPILED and (self._mixed or not alike) and ms >= 0 and self._ms >= 0
         if exactly:
@@ -210,7 +222,7 @@ class Block:
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
-        if self.packed is not None or (self._far and not (run.near and 0 <= self._seq < _NEAR)):
+        if self._packed is not None or (self._far and not (run.near and 0 <= self._seq < _NEAR)):
             return 0
         end = len(run.sizes)
         if limits.max_entries > 0:
@@ -285,7 +297,7 @@ class Block:
     def _extend(self, first: int, payloads: list[bytes]) -> None:
         """Adds entries with consecutive IDs from ``first`` on."""
         count = len(payloads)
-        if self.packed is not None:
+        if self._packed is not None:
             self.open()
         if count == 1:
             self.ids.append(first)
@@ -355,7 +367,7 @@ class Block:
         twin = Block(self.first, self._names)
         twin.last, twin.taken = self.last, self.taken
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
-        twin.packed = None if self.packed is None else self.packed.copy()
+        twin._packed = None if self._packed is None else self._packed.copy()
         twin._far, twin._measured, twin._mixed = self._far, self._measured, self._mixed
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
@@ -363,7 +375,7 @@ class Block:
     # --- looking up, packed or not --------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self.ids) if self.packed is None else len(self.packed)
+        return len(self.ids) if self._packed is None else len(self._packed)
 
     @property
     def lowest(self) -> int:
@@ -373,99 +385,114 @@ class Block:
     @property
     def highest(self) -> int:
         """The highest live ID."""
-        return self.ids[-1] if self.packed is None else self.packed.ids(len(self) - 1, len(self))[0]
+        live = len(self)
+        if live == self.taken:
+            return self.last
+        return self.ids[-1] if self.packed is None else self.packed.ids(live - 1, live)[0]
 
     def before(self, entry_id: int) -> int:
         """How many live entries have a lower ID."""
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return bisect_left(self.ids, entry_id)
-        return self.packed.before(entry_id)
+        return packed.before(entry_id)
 
     def find(self, entry_id: int) -> int:
         """The place of the entry with this ID, -1 if there is none."""
-        if self.packed is not None:
-            return self.packed.find(entry_id)
+        packed = self.packed
+        if packed is not None:
+            return packed.find(entry_id)
         place = bisect_left(self.ids, entry_id)
         return place if place < len(self.ids) and self.ids[place] == entry_id else -1
 
     def ids_at(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return self.ids[low:high]
-        return self.packed.ids(low, high)
+        return packed.ids(low, high)
 
     def payloads_at(self, low: int, high: int, packer: Packer) -> list[bytes]:
         """The entries at these places in their RESP form."""
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return self.payloads[low:high]
-        return self.packed.payloads(low, high, packer)
+        return packed.payloads(low, high, packer)
 
     def pick(self, places: Sequence[int], packer: Packer) -> list[bytes]:
         """Return the entries at these ascending places in their RESP form."""
         if isinstance(places, range):
             return self.payloads_at(places.start, places.stop, packer)
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return [self.payloads[place] for place in places]
-        return self.packed.pick(places, packer)
+        return packed.pick(places, packer)
 
     def payload_at(self, place: int, packer: Packer) -> bytes:
         """Return the entry at this place in its RESP form."""
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return self.payloads[place]
-        return self.packed.slice(place, place + 1, packer)
+        return packed.slice(place, place + 1, packer)
 
     def chunks_at(self, low: int, high: int, packer: Packer, goes_on: bool = False) -> list[bytes]:
         """Return the RESP forms of these entries in any number of pieces that follow each other;
         ``goes_on`` tells that the reader comes back for the next ones."""
-        if self.packed is None:
+        packed = self.packed
+        if packed is None:
             return self.payloads[low:high]
-        return [self.packed.slice(low, high, packer, goes_on)]
+        return [packed.slice(low, high, packer, goes_on)]
 
     def stretch(self, low: int, high: int, packer: Packer) -> Stretch:
         """Return the entries at these places for who looks into each of them."""
-        if self.packed is not None:
-            return self.packed.stretch(low, high, packer)
+        packed = self.packed
+        if packed is not None:
+            return packed.stretch(low, high, packer)
         payloads = self.payloads[low:high]
         return Stretch(self.ids[low:high], b"".join(payloads), ends_of(payloads))
 
     def hold(self, low: int, high: int) -> Held:
         """The entries at these places as they are now, whatever becomes of the block; to be read
         with :func:`read_held`."""
-        if self.packed is None:
+        if self._packed is None:
             return self.payloads[low:high]
-        return self.packed.copy(), low, high
+        return self._packed.copy(), low, high
 
     def memory_usage(self) -> int:
         """Bytes that the entries take, about."""
-        if self.packed is None:
+        if self._packed is None:
             return sum(map(len, self.payloads)) + _OBJECTS * len(self.ids)
-        return self.packed.held + _PACKED * len(self.packed)
+        return self._packed.held + _PACKED * len(self._packed)
 
     def contents(self) -> tuple[list[int], list[bytes]]:
         """All IDs and entries, in lists of their own."""
-        if self.packed is None:
+        if self._packed is None:
             return self.ids[:], self.payloads[:]
-        return self.packed.copy().unpack()
+        return self._packed.copy().unpack()
 
     def pack(self) -> Packed | None:
-        """Packs the entries; returns them, or ``None`` if there are none to pack."""
-        if self.packed is not None or not self.ids:
+        """Packs the entries unless they are folded; returns them, or ``None`` if there are none to
+        pack."""
+        packed = self._packed
+        if packed is not None:
+            return None if packed.folded is None else packed
+        if not self.ids:
             return None
-        self.packed = Packed(self.ids, self.payloads)
+        packed = self._packed = Packed(self.ids, self.payloads)
         self.ids, self.payloads = _NO_IDS, _NO_PAYLOADS
-        return self.packed
+        return packed
 
     def open(self) -> None:
         """Unpacks the entries, if they are packed."""
-        packed = self.packed
+        packed = self._packed
         if packed is not None:
-            self.packed = None
+            self._packed = None
             self.ids, self.payloads = packed.unpack()
 
     def discard(self) -> None:
         """Gives the entries up, wherever they are still referred to."""
-        if self.packed is not None:
-            self.packed.discard()
+        if self._packed is not None:
+            self._packed.discard()
         self.ids, self.payloads = [], []
 
     # --- as a node of Redis ---------------------------------------------------------------
@@ -476,23 +503,22 @@ class Block:
         return self._names
 
     @classmethod
-    def of_node(cls, first: int, last: int, names: list[bytes], deleted: int, size: int) -> Block:
-        """A block without its entries yet, from a node of ``size`` bytes in which so many entries
-        are deleted; ``last`` is the ID of the newest one that was ever in it.
+    def of_node(
+        cls, first: int, last: int, names: list[bytes], deleted: int, node: Folded, near: bool
+    ) -> Block:
+        """Return a block of the entries in a node, in which so many are deleted.
 
-        :meth:`fill` must follow."""
+        ``last`` is the ID of the newest one that was ever in it; ``near`` tells that all of them
+        are near its first (:func:`is_near`)."""
         block = cls(first, names)
-        block.last, block.taken, block._measured = last, deleted, size
-        return block
-
-    def fill(self, ids: list[int], payloads: list[bytes], near: bool) -> None:
-        """Adds the live entries of a block that :meth:`of_node` has made; ``near`` tells that all
-        of them are near its first (:func:`is_near`)."""
-        self._measured -= nodes.head_size(len(ids), self.taken, self._names)
-        self.ids, self.payloads = ids, payloads
-        self.taken += len(ids)
+        packed = block._packed = Packed([], [], node)
+        if node.size > _MOST_FOLDED:
+            packed.unfold()
+        block.last, block.taken = last, node.count + deleted
+        block._measured = node.size - nodes.head_size(node.count, deleted, names)
         if not near:
-            self._far = MIN
+            block._far = MIN
+        return block
 
     # --- its outline, for a log that is written anew --------------------------------------
 

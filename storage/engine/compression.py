@@ -10,6 +10,9 @@ or what LZ4 has left of them. One that is read is kept decompressed beside, with
 such bytes, until it has been idle for some time. Beyond the limit nothing is kept but in the place
 of what is idle, so that reads at random places of a long stream do not write to more and more
 memory.
+
+Entries that come as a node of Redis, as in an RDB file, stay as they are there (:class:`Folded`)
+until somebody reads them or the time has come to compress them.
 """
 
 from __future__ import annotations
@@ -67,6 +70,8 @@ PACKED_A_ROUND: Final = 1024 * 1024
 """How many bytes one round packs and compresses with LZ4; that takes some 2 ms."""
 SQUEEZED_A_ROUND: Final = 256 * 1024
 """How many bytes one round compresses with zlib; that takes some 1 ms."""
+_TIMES_FOLDED: Final = 4
+"""How many times as long that takes for entries that are unfolded before."""
 LOOKED_AT_A_ROUND: Final = 2000
 """How many packed blocks are looked at in search of one that was not touched."""
 
@@ -191,11 +196,23 @@ def _numbers(entry_ids: list[int], start: int) -> Sequence[int]:
     return [entry_id - start for entry_id in entry_ids]
 
 
+class Folded(Protocol):
+    """Entries in another form that takes no more memory; ``count`` is how many, ``size`` how many
+    bytes there are."""
+
+    count: int
+    size: int
+
+    def unfold(self) -> tuple[list[int], list[bytes]]:
+        """Return their IDs and their RESP forms."""
+
+
 class Packed:
     """The entries of one block, packed. Places count from 0, as in a list.
 
     An ID is kept as a code: its distance in milliseconds from the first, above as many bits as the
-    longest sequence number has.
+    longest sequence number has. While entries are ``folded`` there is nothing else: :meth:`unfold`
+    comes before all that looks into them.
     """
 
     __slots__ = (
@@ -209,18 +226,19 @@ class Packed:
         "_shift",
         "_squeezed",
         "_step",
+        "folded",
         "touched",
     )
 
-    def __init__(self, entry_ids: list[int], payloads: list[bytes]) -> None:
-        self._base = entry_ids[0] >> 64
-        codes, self._shift = _encode(entry_ids, payloads)
-        self._mask = (1 << self._shift) - 1
-        self._codes = _narrow(codes)
-        self._ends = _narrow(ends_of(payloads))
-        self._step: i64 = self._ends.step if isinstance(self._ends, range) else 0
+    def __init__(
+        self, entry_ids: list[int], payloads: list[bytes], folded: Folded | None = None
+    ) -> None:
+        self._base = self._shift = self._mask = 0
+        self._codes: Sequence[int] = ()
+        self._ends: Sequence[int] = ()
+        self._step: i64 = 0
         """How long each entry is where all are equally long: a range takes longer to ask."""
-        self._raw: bytes | None = b"".join(payloads)
+        self._raw: bytes | None = None
         self._squeezed: bytes | None = None
         self._ids: list[int] | None = None
         """The IDs, which readers that come one after the other share while the entries are kept
@@ -229,14 +247,33 @@ class Packed:
         """How what is kept compressed was made."""
         self.touched = NEVER
         """When an entry was last read, in the packer's milliseconds."""
+        self.folded = folded
+        if entry_ids:
+            self._take(entry_ids, payloads)
+
+    def _take(self, entry_ids: list[int], payloads: list[bytes]) -> None:
+        self._base = entry_ids[0] >> 64
+        codes, self._shift = _encode(entry_ids, payloads)
+        self._mask = (1 << self._shift) - 1
+        self._codes = _narrow(codes)
+        self._ends = _narrow(ends_of(payloads))
+        self._step = self._ends.step if isinstance(self._ends, range) else 0
+        self._raw = b"".join(payloads)
+
+    def unfold(self) -> None:
+        """Packs entries that are folded, as full blocks are."""
+        if self.folded is not None:
+            self._take(*self.folded.unfold())
+            self.folded = None
+            self.squeeze()
 
     def __len__(self) -> int:
-        return len(self._codes)
+        return len(self._codes) if self.folded is None else self.folded.count
 
     @property
     def size(self) -> int:
-        """Bytes of the entries in their RESP form."""
-        return self._ends[-1]
+        """Bytes of the entries in their RESP form; 0 if that is not known, or they are gone."""
+        return self._ends[-1] if self._ends else 0
 
     @property
     def thawed_size(self) -> int:
@@ -246,6 +283,8 @@ class Packed:
     @property
     def held(self) -> int:
         """Bytes that are kept for the entries."""
+        if self.folded is not None:
+            return self.folded.size
         size = len(self._raw or b"") + len(self._squeezed or b"")
         return size if self._ids is None else size + _ID * len(self._ids)
 
@@ -348,19 +387,25 @@ class Packed:
 
     def unpack(self) -> tuple[list[int], list[bytes]]:
         """The IDs and the entries, which are given up here."""
+        if self.folded is not None:
+            entries = self.folded.unfold()
+            self.discard()
+            return entries
         raw = self._begin(self.size)
         self.discard()
         payloads = [raw[start:end] for start, end in pairwise(self._ends)]
         return self.ids(0, len(payloads)), payloads
 
     def squeeze(self) -> None:
-        """Compresses the entries quickly if that makes them smaller, and keeps nothing beside."""
+        """Compresses more than a few entries quickly if that makes them smaller, and keeps nothing
+        beside."""
         raw = self._raw
-        if raw is not None and len(raw) <= LARGEST:
+        if raw is not None and len(raw) <= LARGEST and len(self._codes) > _FEW:
             self._keep(raw, _squeeze(raw), QUICK)
 
     def condense(self) -> None:
         """Compresses the entries as far as possible, and keeps nothing beside."""
+        self.unfold()
         if self.held == 0 or self.size > LARGEST or self._form != QUICK:
             return
         if self._squeezed is not None:
@@ -385,12 +430,12 @@ class Packed:
 
     def discard(self) -> None:
         """Gives the entries up; nothing may be read any more."""
+        self.folded = None
         self._raw = self._squeezed = self._ids = None
 
     def copy(self) -> Packed:
         """An equal, independent value; what never changes is shared."""
-        # Of anything: a compiled class cannot be made without what its constructor takes.
-        twin = Packed([0], [b"*2\r\n$3\r\n0-0\r\n*0\r\n"])
+        twin = Packed([], [], self.folded)
         twin._base, twin._mask, twin._shift = self._base, self._mask, self._shift
         twin._codes, twin._ends, twin._step = self._codes, self._ends, self._step
         twin._raw, twin._squeezed, twin._form = self._raw, self._squeezed, self._form
@@ -444,8 +489,7 @@ class Packer:
         packed = self._full.popleft().pack()
         if packed is None:
             return 0
-        if len(packed) > _FEW:
-            packed.squeeze()
+        packed.squeeze()
         self._warm.append((self.now_ms + COLD_AFTER_MS, packed))
         return packed.size
 
@@ -491,8 +535,9 @@ class Packer:
             self._freeze_again(packed)
         room = SQUEEZED_A_ROUND
         while room > 0 and (packed := self._next_cold(self._warm)) is not None:
-            room -= packed.size
+            times = 1 if packed.folded is None else _TIMES_FOLDED
             self._condense(packed)
+            room -= times * packed.size
         return bool(self._full) or room <= 0
 
     def _next_cold(self, queue: deque[tuple[int, Packed]]) -> Packed | None:

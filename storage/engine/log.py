@@ -408,8 +408,8 @@ class EntryLog:
             block = self._blocks[at]
             if block.last < start:
                 return
-            high = block.before(end + 1)
-            low = max(block.before(start), high - count)
+            high = len(block) if block.last <= end else block.before(end + 1)
+            low = max(0 if start <= block.first else block.before(start), high - count)
             if low < high:
                 yield block, low, high
                 count -= high - low

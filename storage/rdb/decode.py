@@ -98,60 +98,87 @@ def _add_node(source: Source, stream: Stream) -> None:
         stream.log.append_block(block)
 
 
+class _Entries:
+    """The ``count`` entries of a node that was verified, as they are there."""
+
+    __slots__ = ("_data", "_first", "count", "size")
+
+    def __init__(self, first: int, data: bytes, count: int) -> None:
+        self._first = first
+        self._data = data
+        self.count = count
+        self.size = len(data)
+
+    def unfold(self) -> tuple[list[int], list[bytes]]:
+        """Return their IDs and their RESP forms."""
+        return _Node(self._first, self._data, unfolds=True).entries()
+
+
 class _Node:
-    """Takes a node apart, and makes the RESP form of each of its entries. Every method raises
-    :class:`DamagedListpack`, :class:`ValueError` with a reason, or :class:`IndexError` where the
-    elements end early."""
+    """Verifies a node, and takes it apart if it ``unfolds``: makes the RESP form of each of its
+    entries. Every method raises :class:`DamagedListpack`, :class:`ValueError` with a reason, or
+    :class:`IndexError` where the elements end early."""
 
     __slots__ = (
         "_elements",
         "_first",
         "_first_ms",
         "_first_seq",
+        "_gone",
         "_ids",
+        "_live",
         "_ms",
         "_names",
         "_near",
         "_payloads",
         "_seq",
+        "_unfolds",
     )
 
-    def __init__(self, first: int, data: bytes) -> None:
+    def __init__(self, first: int, data: bytes, unfolds: bool = False) -> None:
         self._first = first
         self._first_ms, self._first_seq = split(first)
         self._ms, self._seq = split(max(first - 1, MIN))
         """The halves of the last ID so far."""
         self._elements = Reader(data)
         self._names: list[bytes] = []
+        self._live = self._gone = 0
         self._ids: list[int] = []
         self._payloads: list[bytes] = []
         self._near = True
+        self._unfolds = unfolds
 
     def block(self) -> Block | None:
         """The block; ``None`` if all entries are deleted."""
+        self._read()
+        if not self._live:
+            return None
+        last, data = join(self._ms, self._seq), self._elements.data
+        node = _Entries(self._first, data, self._live)
+        return Block.of_node(self._first, last, self._names, self._gone, node, self._near)
+
+    def entries(self) -> tuple[list[int], list[bytes]]:
+        """The IDs of the live entries, and their RESP forms."""
+        self._read()
+        return self._ids, self._payloads
+
+    def _read(self) -> None:
+        """Reads all elements."""
         live, deleted = self._number(), self._number()
-        names = [self._text() for _ in range(self._number())]
-        self._names = [b"%b%b" % (line_before(len(name)), name) for name in names]
+        self._names = [self._text() for _ in range(self._number())]
         if self._number() != 0:
             raise ValueError("a node of a stream whose field names do not end")
-        gone = 0
+        heads = [line_before(len(name)) + name for name in self._names]
         while not self._elements.is_at_end():
             flags = self._number()
             if flags > codes.DELETED | codes.SAME_FIELDS:
                 raise ValueError("an entry of a stream with unknown flags")
-            self._add_entry(flags)
-            gone += flags & codes.DELETED
-        if (live, deleted) != (len(self._ids), gone):
+            self._read_entry(flags, heads)
+        if (live, deleted) != (self._live, self._gone):
             raise ValueError("a node of a stream with a wrong number of entries")
-        if not live:
-            return None
-        last = join(self._ms, self._seq)
-        block = Block.of_node(self._first, last, names, deleted, len(self._elements.data))
-        block.fill(self._ids, self._payloads, self._near)
-        return block
 
-    def _add_entry(self, flags: int) -> None:
-        """Adds an entry, unless it is deleted."""
+    def _read_entry(self, flags: int, heads: list[bytes]) -> None:
+        """Reads an entry; ``heads`` are the node's field names in RESP."""
         above_ms: int = self._signed()
         above_seq: int = self._signed()
         ms, seq = self._first_ms + above_ms, self._first_seq + above_seq
@@ -160,27 +187,34 @@ class _Node:
         if ms < self._ms or (ms == self._ms and seq <= self._seq):
             raise ValueError("entries of a stream that are not in the order of their IDs")
         self._ms, self._seq = ms, seq
-        pieces = [b"*2\r\n", text_of(ms, seq)]
-        self._add_items(pieces, flags & codes.SAME_FIELDS)
-        if not flags & codes.DELETED:
-            self._ids.append(join(ms, seq))
-            self._payloads.append(b"".join(pieces))
-            self._near = self._near and is_near(above_ms, above_seq)
-
-    def _add_items(self, pieces: list[bytes], same: int) -> None:
-        """Adds the fields and values of an entry, in RESP."""
         start = self._elements.count
-        count = len(self._names) if same else self._number()
-        pieces.append(b"*%d" % (2 * count))
+        same, live = flags & codes.SAME_FIELDS, not flags & codes.DELETED
+        if self._unfolds and live:
+            self._ids.append(join(ms, seq))
+            self._payloads.append(self._payload(heads, same))
+        else:
+            for _ in range(len(heads) if same else 2 * self._number()):
+                self._elements.read()
+        if self._number() != self._elements.count - 1 - start + _COUNTED:
+            raise ValueError("an entry of a stream with a wrong number of elements")
+        if live:
+            self._live += 1
+            self._near = self._near and is_near(above_ms, above_seq)
+        else:
+            self._gone += 1
+
+    def _payload(self, heads: list[bytes], same: int) -> bytes:
+        """The RESP form of an entry, of which the fields and values follow."""
+        count = len(heads) if same else self._number()
+        pieces = [b"*2\r\n", text_of(self._ms, self._seq), b"*%d" % (2 * count)]
         for place in range(count):
             if same:
-                pieces.append(self._names[place])
+                pieces.append(heads[place])
             else:
                 self._add_text(pieces)
             self._add_text(pieces)
         pieces.append(b"\r\n")
-        if self._number() != self._elements.count - 1 - start + _COUNTED:
-            raise ValueError("an entry of a stream with a wrong number of elements")
+        return b"".join(pieces)
 
     def _add_text(self, pieces: list[bytes]) -> None:
         text = self._text()

@@ -9,6 +9,7 @@ from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
+from storage.rdb.listpack import add_text, integer
 from storage.rdb.read import Item, Key, read_rdb
 from storage.rdb.source import Source
 from storage.rdb.write import length, raw
@@ -63,6 +64,22 @@ def a_node(*elements: bytes) -> bytes:
     size = 6 + sum(map(len, elements)) + 1
     head = size.to_bytes(4, "little") + len(elements).to_bytes(2, "little")
     return head + b"".join(elements) + b"\xff"
+
+
+def words(*items: int | bytes) -> bytes:
+    """Elements of a listpack."""
+    parts: list[bytes] = []
+    for item in items:
+        if isinstance(item, int):
+            parts.append(integer(item))
+        else:
+            add_text(parts, item)
+    return b"".join(parts)
+
+
+def node(*items: int | bytes) -> bytes:
+    """A listpack of these elements."""
+    return a_node(*(words(item) for item in items))
 
 
 def a_stream(

@@ -12,28 +12,12 @@ from storage.engine.pending import MOST
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
-from storage.rdb.listpack import add_text, integer
 from storage.rdb.source import DamagedRDB, Source
 from storage.rdb.write import length, milliseconds, raw
-from tests.storage.rdb.builders import a_node, a_stream
+from tests.storage.rdb.builders import a_stream, node
 
 ONE: Final = (1 << 64) + 1
 TWO: Final = (2 << 64) + 1
-
-
-def words(*items: int | bytes) -> bytes:
-    """Elements of a listpack."""
-    parts: list[bytes] = []
-    for item in items:
-        if isinstance(item, int):
-            parts.append(integer(item))
-        else:
-            add_text(parts, item)
-    return b"".join(parts)
-
-
-def node(*items: int | bytes) -> bytes:
-    return a_node(*(words(item) for item in items))
 
 
 PLAIN: Final = node(1, 0, 1, b"f", 0, 2, 0, 0, b"v", 4)
