@@ -10,6 +10,7 @@ from typing import Final
 
 from benchmarks.data import Data
 from benchmarks.driver import Address, Client, LoadError
+from benchmarks.durability import EACH_EFFECT
 from benchmarks.loads import Load, Values
 from benchmarks.servers import Running, find_kinds, with_options
 from benchmarks.workloads import WORKLOADS, Target, Workload
@@ -63,7 +64,7 @@ def _followed(workload: Workload, most: float) -> Workload:
         name=f"{workload.name}-replica",
         title=f"{workload.title}, with a replica",
         load=Followed(amount=workload.load.amount, load=workload.load),
-        targets=(Target("cpu_us", most),),
+        targets=(Target("cpu_us", most, why=EACH_EFFECT),),
         options=("--repl-backlog-size", "1mb"),
         without=workload.name,
     )
