@@ -317,7 +317,6 @@ async def test_what_was_loaded_is_not_cold_at_once(
     packer = again.server.state.keyspace.limits.packer
     again.cron()
     assert packer.freed == 0
-    again.cron(compression.COLD_AFTER_MS)  # Blocks of a few entries are packed no sooner.
     again.cron(compression.COLD_AFTER_MS)
     assert packer.freed > 0
     await again.stop()
