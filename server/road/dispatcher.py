@@ -130,7 +130,7 @@ class Dispatcher:
         reply = self._execute_checked(session, args)
         if session.tracking is not None and session.tracking.caching:
             self._end_caching(session, session.tracking, args)
-        if session.muting is not None and reply is not None:
+        if session.muting is not None and reply:  # CLIENT REPLY SKIP has none to leave out.
             return self._mute(session, reply)
         return reply
 

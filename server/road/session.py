@@ -371,9 +371,9 @@ class Session:
         self.update_reasons()
 
     def swallow_reply(self) -> None:
-        """Notes that a reply was not sent: SKIP holds for its own and for the next one."""
-        if self.muting != "off":
-            self.muting = "skipping" if self.muting == "skip" else None
+        """Notes that a reply was not sent: SKIP holds for one."""
+        if self.muting == "skip":
+            self.muting = None
             self.update_reasons()
 
 
