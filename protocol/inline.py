@@ -10,12 +10,14 @@ _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\
 _BLANKS: Final = rb"[ \t\n\v\f\r]"
 _UNQUOTED: Final = rb"[^ \t\n\v\f\r\"'][^ \t\n\r\"']*+"
 """Vertical tabs and form feeds may stand inside a word, though none begins with them."""
-_QUOTED: Final = rb"(?:\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\'|\\)*+')"
+# Groups are repeated within atomic ones: before Python 3.11.5 those repeated by `*+` may end within
+# a repetition that does not match (gh-106052).
+_QUOTED: Final = rb"(?:\"(?>(?:[^\"\\]++|\\.)*)\"|'(?>(?:[^'\\]++|\\'|\\)*)')"
 
 _PLAIN_WORD: Final = re.compile(rb"[^ \t\n\v\f\r][^ \t\n\r]*")
-_WORD_PATTERN: Final = b"(?:%b(?:%b)?+|%b)(?=%b|\\Z)" % (_UNQUOTED, _QUOTED, _QUOTED, _BLANKS)
+_WORD_PATTERN: Final = b"(?:%b(?>(?:%b)?)|%b)(?=%b|\\Z)" % (_UNQUOTED, _QUOTED, _QUOTED, _BLANKS)
 _WORD: Final = re.compile(_WORD_PATTERN, re.DOTALL)
-_LINE: Final = re.compile(b"(?:%b*+%b)*+%b*+" % (_BLANKS, _WORD_PATTERN, _BLANKS), re.DOTALL)
+_LINE: Final = re.compile(b"(?>(?:%b*+%b)*)%b*+" % (_BLANKS, _WORD_PATTERN, _BLANKS), re.DOTALL)
 _QUOTE: Final = re.compile(rb"[\"']")
 _ESCAPED: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 

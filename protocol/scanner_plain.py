@@ -51,7 +51,8 @@ def _requests() -> Callable[[bytes, int], re.Match[bytes]]:
     counts = range(1, MOST_WORDS + 1)
     usual = b"|".join([rb"%d\r\n%b{%d}+" % (count, BULK, count) for count in counts])
     heads = b"|".join([rb"%d\r\n%b{%d}+" % (count, BULK, count - 1) for count in counts])
-    text = rb"(?:\*(?:%b))*+(\*(?:%b)\$([1-9][0-9]{2,8})\r\n)?" % (usual, heads)
+    # No `*+`: before Python 3.11.5 it may end within a request that is not whole (gh-106052).
+    text = rb"(?>(?:\*(?:%b))*)(\*(?:%b)\$([1-9][0-9]{2,8})\r\n)?" % (usual, heads)
     match: Any = re.compile(text, re.DOTALL).match
     return cast("Callable[[bytes, int], re.Match[bytes]]", match)
 

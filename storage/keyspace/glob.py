@@ -30,12 +30,12 @@ _LITERAL: Final = re.compile(rb"[^*?\[\\]*")
 _TOKEN: Final = re.compile(
     rb"(?P<stars>\*+)"
     rb"|(?P<any>\?+)"
-    rb"|\[(?P<negated>\^?)(?P<members>(?:\\.|[^\]]-.|[^\]])*+)\]?"
+    rb"|\[(?P<negated>\^?)(?P<members>(?>(?:\\.|[^\]]-.|[^\]])*))\]?"
     rb"|\\(?P<escaped>.)"
     rb"|(?P<literal>[^*?\[\\]+|\\)",
     re.DOTALL,
 )
-_ONE_OF: Final = re.compile(rb"\[\^?(?:\\.|[^\]]-.|[^\]])*+\]?|\\.", re.DOTALL)
+_ONE_OF: Final = re.compile(rb"\[\^?(?>(?:\\.|[^\]]-.|[^\]])*)\]?|\\.", re.DOTALL)
 _STARS: Final = re.compile(rb"\*+")
 _MEMBER: Final = re.compile(rb"\\(?P<escaped>.)|(?P<low>.)-(?P<high>.)|(?P<plain>.)", re.DOTALL)
 

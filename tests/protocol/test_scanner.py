@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,10 @@ from hiredis import Reader
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol import scanner, scanner_plain
+from protocol import inline, scanner, scanner_plain
 from protocol.scanner import bulk_end, count_at
 from protocol.scanner_plain import LONGEST, MOST_WORDS
+from storage.keyspace import glob
 from tests.support.wire import bulk, pack
 
 PING = pack(b"PING")
@@ -38,6 +40,17 @@ def requests_end(form: Any, data: bytes, at: int) -> int:
     end: int = scanner.read_requests(data, at, requests)
     assert requests == built(data[at:end])
     return end
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [scanner_plain._requests().__self__, inline._LINE, glob._TOKEN, glob._ONE_OF],
+    ids=["requests", "line", "token", "one of"],
+)
+def test_no_group_is_repeated_possessively_which_python_before_3_11_5_gets_wrong(
+    pattern: re.Pattern[bytes],
+) -> None:
+    assert re.search(rb"[^\\]\)[*+?]\+", pattern.pattern) is None
 
 
 NO_BULKS = [
