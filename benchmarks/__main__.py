@@ -22,7 +22,7 @@ from benchmarks.loading import GROWING, LOADING
 from benchmarks.pauses import PAUSES
 from benchmarks.replication import REPLICATING
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
-from benchmarks.servers import FLOOR, IN_PYTHON, NAMES, ROOT, Kind, Running, find_kinds
+from benchmarks.servers import FLOOR, IN_PYTHON, NAMES, PLAIN, ROOT, Kind, Running, find_kinds
 from benchmarks.summary import JUDGE, SUBJECT, Results
 from benchmarks.workloads import WORKLOADS
 
@@ -122,7 +122,7 @@ def measure(options: argparse.Namespace) -> Results:
     cpu = None if options.share_cores else _reserve_core()
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
-    native = [kind for kind in kinds if kind.name not in IN_PYTHON]
+    native = [kind for kind in kinds if kind.name not in (*IN_PYTHON, PLAIN.name)]
     workloads = _choose([*WORKLOADS, *KEEPING, *LOADING, *REPLICATING], options.patterns)
     curves = _choose([*CURVES, GROWING], options.patterns)
     pauses = _choose(PAUSES, options.patterns)

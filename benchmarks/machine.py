@@ -44,11 +44,12 @@ def describe(cores: int, server_cpu: int | None) -> Machine:
 
 
 def _python() -> str:
-    """The interpreter, and whether its build was guided by a profile, as that of Debian is."""
+    """The interpreter, and whether it was configured to be guided by a profile when it was built;
+    Debian does that by other means."""
     guided = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
     form = "with" if guided else "without"
     version = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"{version}, built {form} profile-guided optimization"
+    return f"{version}, configured {form} --enable-optimizations"
 
 
 def _processor() -> str:

@@ -248,6 +248,10 @@ def multiples(results: Results) -> list[Multiple]:
     return found
 
 
+NO_COST_US: Final = 1e-3
+"""What is less was not measured."""
+
+
 @dataclass(frozen=True)
 class Growth:
     """The cost of a load in microseconds at each size, by server."""
@@ -258,9 +262,12 @@ class Growth:
 
     @property
     def factor(self) -> float | None:
-        """How many times Penstock's cost has grown from the first size to the last."""
+        """How many times Penstock's cost has grown from the first size to the last; ``None`` where
+        one is missing, or the first took less than the start of a process varies."""
         costs = self.costs.get(SUBJECT, [])
-        return costs[-1] / costs[0] if len(costs) == len(self.sizes) else None
+        if len(costs) < len(self.sizes) or costs[0] < NO_COST_US:
+            return None
+        return costs[-1] / costs[0]
 
     @property
     def met(self) -> bool | None:

@@ -231,6 +231,12 @@ def test_cost_may_grow_by_a_fifth_from_the_smallest_size_to_the_largest(
     assert growth.met is met
 
 
+def test_growth_from_next_to_nothing_is_not_told() -> None:
+    points = [(10, measured(penstock=[1e-7])), (20, measured(penstock=[9]))]
+    [growth] = growths(CurveMeasurements(CURVES[0].name, {"XADD": points}))
+    assert growth.factor is None
+
+
 @pytest.mark.parametrize(("longest", "met"), [(20, True), (21, False)])
 def test_nobody_may_wait_for_more_than_twenty_milliseconds(longest: float, met: bool) -> None:
     pauses = [(PAUSES[0], measured(penstock=[1, longest, 99]))]
