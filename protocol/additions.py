@@ -31,8 +31,8 @@ _MOST_DIGITS: Final = 18
 _HEADERS: Final = [b"*%d\r\n" % (2 * fields) for fields in range(33)]
 """The headers of arrays of the usual numbers of fields and values."""
 
-
 _NO_NAMES: Final[list[bytes]] = []
+"""In the place of field names, where entries have different ones."""
 
 
 class Form:
