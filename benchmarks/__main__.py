@@ -118,6 +118,7 @@ def measure(options: argparse.Namespace) -> Results:
     for line in missing:
         print(line, file=sys.stderr)
     rounds = 1 if options.short else options.rounds
+    few = min(rounds, 3)
     cores = len(os.sched_getaffinity(0))
     cpu = None if options.share_cores else _reserve_core()
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
@@ -135,10 +136,8 @@ def measure(options: argparse.Namespace) -> Results:
         workloads=list(
             zip(workloads, run_workloads(workloads, kinds, rounds, conditions), strict=True)
         ),
-        curves=list(zip(curves, run_curves(curves, pair, conditions), strict=True)),
-        pauses=list(
-            zip(pauses, run_pauses(pauses, native, min(rounds, 3), conditions), strict=True)
-        ),
+        curves=list(zip(curves, run_curves(curves, pair, few, conditions), strict=True)),
+        pauses=list(zip(pauses, run_pauses(pauses, native, few, conditions), strict=True)),
         instructions=run_instructions(workloads, _counted(kinds, options), conditions),
     )
 

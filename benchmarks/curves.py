@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from benchmarks.data import KEY, Data
@@ -28,7 +28,7 @@ FLAT: Final = 1.2
 @dataclass(frozen=True)
 class Curve:
     """Loads that run one after the other on data that has more and more of something; ``options``
-    are those with which each server is started."""
+    are those with which each server is started, and ``why`` says of loads why they get dearer."""
 
     name: str
     title: str
@@ -36,6 +36,7 @@ class Curve:
     data: tuple[Data, ...]
     loads: dict[str, Load]
     options: tuple[str, ...] = ()
+    why: dict[str, str] = field(default_factory=dict)
 
     def size(self, data: Data) -> int:
         """How much of it the data has."""
@@ -50,6 +51,22 @@ READ_1_OF_ANY_CONSUMER: Final = Flood(
     numbers="consumers",
     reads=1,
     amount=20_000,
+)
+
+ANY_PLACE: Final = (
+    "entries at a random place lie in a block that is to be decompressed whole: LZ4 where it is"
+    " new, zlib where it is cold; the blocks kept in memory cover less of a larger stream, and"
+    " processors miss their caches; it would take blocks as small as a node of Redis, which costs"
+    " memory"
+)
+FIRST_READ: Final = (
+    "a load that goes round once over that many reads each for the first time, which makes a"
+    " consumer, its pending entries list and their columns"
+)
+CACHES: Final = (
+    "what is claimed at a random place of a million pending entries has left the processor's"
+    " caches: its ID, owner, time and count are in columns of their own, and its entry in a block"
+    " that is to be decompressed"
 )
 
 _ADDING: Final[dict[str, Load]] = {
@@ -77,6 +94,7 @@ CURVES: Final = (
         tuple(Data(entries=size, groups=4) for size in (10_000, 1_000_000, 10_000_000)),
         # Those that add come last, so that the size is what it says.
         {**_RANGES, **dict(reversed(_ADDING.items()))},
+        why=dict.fromkeys(_RANGES, ANY_PLACE),
     ),
     Curve(
         "curve-pending",
@@ -87,6 +105,7 @@ CURVES: Final = (
             for size in (10_000, 100_000, 1_000_000)
         ),
         {**_PENDING, **dict(reversed(_ADDING.items()))},
+        why={"XCLAIM of one": CACHES},
     ),
     Curve(
         "curve-consumers",
@@ -97,6 +116,7 @@ CURVES: Final = (
             for count in (1, 100, 10_000)
         ),
         {**_PENDING, "XREADGROUP COUNT 1": READ_1_OF_ANY_CONSUMER},
+        why={"XREADGROUP COUNT 1": FIRST_READ},
     ),
     Curve(
         "curve-groups",
@@ -104,5 +124,6 @@ CURVES: Final = (
         "groups",
         tuple(Data(entries=50_000, groups=count) for count in (1, 100, 10_000)),
         dict(reversed(_ADDING.items())),
+        why=dict.fromkeys(_ADDING, FIRST_READ),
     ),
 )

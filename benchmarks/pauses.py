@@ -25,7 +25,8 @@ nobody may see a part of it."""
 @dataclass(frozen=True)
 class Pause:
     """A load on much data; ``options`` are those with which each server is started. Nobody should
-    wait longer than ``most_ms``; for what is ``atomic``, not much longer than in Redis."""
+    wait longer than ``most_ms``; for what is ``atomic``, not much longer than in Redis. ``why``
+    says why a wait is longer."""
 
     name: str
     title: str
@@ -34,6 +35,7 @@ class Pause:
     options: tuple[str, ...] = ()
     most_ms: float = MOST_MS
     atomic: bool = False
+    why: str = ""
 
 
 _MANY: Final = Data(entries=1_000_000)

@@ -32,7 +32,7 @@ from benchmarks.summary import (
     waits,
 )
 from benchmarks.varied import COMMANDS
-from benchmarks.workloads import MOST_MIXED, MOST_OF_ONE_SHAPE, TIMES_FAKEREDIS
+from benchmarks.workloads import EACH_RUN, MOST_MIXED, MOST_OF_ONE_SHAPE, TIMES_FAKEREDIS
 
 TITLES: Final = {
     "penstock": "Penstock",
@@ -161,7 +161,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _targets(results: Results) -> str:
-    rows, missed = [], dict[str, list[str]]()
+    rows, missed = [], []
     for verdict in verdicts(results):
         ratios = [_ratio(verdict.ratios.get(name)) for name in REFERENCES]
         counts = instructions_of(results, verdict)
@@ -169,8 +169,8 @@ def _targets(results: Results) -> str:
         rows.append(
             [verdict.title, f"<= {verdict.target.most:g}", *ratios, *cells, _met(verdict.met)]
         )
-        if verdict.met is False and verdict.target.why:
-            missed.setdefault(verdict.target.why, []).append(verdict.title)
+        if verdict.met is False:
+            missed.append((verdict.target.why, verdict.title))
     columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES)]
     columns += ["instructions, thousands", f"{TITLES[JUDGE]}'s", ""]
     return (
@@ -178,8 +178,12 @@ def _targets(results: Results) -> str:
     )
 
 
-def _reasons(missed: dict[str, list[str]]) -> str:
-    """Why targets are missed, each reason once, with what misses by it."""
+def _reasons(reasons: Iterable[tuple[str, str]]) -> str:
+    """Why targets are missed, each reason once, with what misses by it; none is an empty text."""
+    missed: dict[str, list[str]] = {}
+    for why, title in reasons:
+        if why:
+            missed.setdefault(why, []).append(title)
     lines = [f"- {why}: **{'**, **'.join(titles)}**\n" for why, titles in missed.items()]
     return "\nWhy targets are missed:\n\n" + "".join(lines) if lines else ""
 
@@ -238,6 +242,11 @@ def _mixes(results: Results) -> str:
         for streams, row in cells.items()
     ]
     columns = ["", *(f"{count} lists of fields" for count in lists)]
+    missed = [
+        (EACH_RUN, f"{mix.load.streams} by {mix.load.lists}")
+        for mix in mixes(results)
+        if mix.met is False
+    ]
     return f"""\
 ## Mixes of XADD
 
@@ -245,7 +254,7 @@ Entries of two fields in pipelines of 100, in any order: the cost to that in {TI
 should be {MOST_MIXED:g} at most, and to one list of fields and one stream in Penstock, which should
 be {MOST_OF_ONE_SHAPE:g} at most. What misses one of them is bold.
 
-{_table(columns, rows)}"""
+{_table(columns, rows)}{_reasons(missed)}"""
 
 
 def _floor(results: Results) -> str:
@@ -348,6 +357,7 @@ def _curves(results: Results) -> str:
         f"## Cost against size\n\nCPU µs; growth is from the first size to the last, and up to "
         f"{FLAT:g} counts as flat or logarithmic.\n"
     ]
+    missed = []
     for curve, measurements in results.curves:
         rows, sizes = [], list[int]()
         for growth in growths(measurements):
@@ -356,9 +366,11 @@ def _curves(results: Results) -> str:
                 mine = name == SUBJECT and growth.factor is not None
                 verdict = [f"{growth.factor:.2f}", _met(growth.met)] if mine else ["", ""]
                 rows.append([growth.load, name, *(f"{cost:,.4g}" for cost in costs), *verdict])
+            if growth.met is False:
+                missed.append((curve.why.get(growth.load, ""), f"{growth.load}, {curve.title}"))
         columns = ["", "server", *(f"{size:,} {curve.title}" for size in sizes), "growth", ""]
         parts.append(_table(columns, rows))
-    return "\n".join(parts)
+    return "\n".join(parts) + _reasons(missed)
 
 
 def _pauses(results: Results) -> str:
@@ -374,6 +386,7 @@ def _pauses(results: Results) -> str:
     ]
     servers = (TITLES[name] for name in (SUBJECT, *REFERENCES))
     columns = ["", *servers, "Penstock's event loop", "Penstock's collector", ""]
+    missed = [(wait.pause.why, wait.pause.title) for wait in waits(results) if wait.met is False]
     return f"""\
 ## The longest wait
 
@@ -382,7 +395,7 @@ milliseconds; beside it the longest delay of a timer in Penstock's event loop, a
 of its garbage collector. At most {MOST_MS} is wanted, unless the row says otherwise; for what has
 to be one step, since nobody may see a part of it, at most {TIMES_REDIS} times what it takes Redis.
 
-{_table(columns, rows)}
+{_table(columns, rows)}{_reasons(missed)}
 {_atomic_costs(results)}"""
 
 

@@ -131,16 +131,17 @@ def _run(load: Load, server: Running, data: Data, conditions: Conditions) -> Val
 
 
 def run_curves(
-    curves: Sequence[Curve], kinds: Sequence[Kind], conditions: Conditions
+    curves: Sequence[Curve], kinds: Sequence[Kind], rounds: int, conditions: Conditions
 ) -> list[CurveMeasurements]:
-    """Measures every load of every curve at each size, once."""
+    """Measures every load of every curve at each size, in rounds."""
     results = []
     for curve in curves:
         result = CurveMeasurements(curve.name, {name: [] for name in curve.loads})
         for data in curve.data:
             points = {name: Measurements(name) for name in curve.loads}
-            for kind in kinds:
-                _run_point(curve, kind, conditions, data, points)
+            for number in range(rounds):
+                for kind in _in_turn(kinds, number):
+                    _run_point(curve, kind, conditions, data, points)
             for name, measurements in points.items():
                 result.points[name].append(
                     (curve.size(data.scaled(conditions.factor)), measurements)

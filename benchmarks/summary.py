@@ -254,7 +254,7 @@ NO_COST_US: Final = 1e-3
 
 @dataclass(frozen=True)
 class Growth:
-    """The cost of a load in microseconds at each size, by server."""
+    """The median cost of a load in microseconds at each size, by server."""
 
     load: str
     sizes: list[int]
@@ -284,7 +284,7 @@ def _growth(load: str, points: Sequence[tuple[int, Measurements]]) -> Growth:
     costs: dict[str, list[float]] = {}
     for _, measurements in points:
         for server, values in measurements.values.items():
-            costs.setdefault(server, []).append(values[0]["cpu_us"])
+            costs.setdefault(server, []).append(medians(values)["cpu_us"])
     return Growth(load, [size for size, _ in points], costs)
 
 

@@ -54,8 +54,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Workload:
-    """A load on some data. ``rounds`` bounds how often it is measured where it hardly varies, or
-    where there are many of its kind; ``options`` are those with which each of the ``servers`` is
+    """A load on some data. ``rounds`` bounds how often it is measured where it hardly varies;
+    ``options`` are those with which each of the ``servers`` is
     started, ``without`` names the same workload without them."""
 
     name: str
@@ -102,6 +102,10 @@ EACH_ENTRY: Final = (
     " memory: request, entry and reply are objects that are made and freed, so that processors miss"
     " their caches for data four times as often; it would take entries that become objects only"
     " where somebody reads them"
+)
+EACH_RUN: Final = (
+    "an entry for another stream than the one before, or with names of another length, is a run of"
+    " its own: its stream is sought, the run is put to its block and its reply written for it alone"
 )
 EACH_DELIVERY: Final = (
     "a delivery of a single entry goes through the same steps as one of a hundred: options, group,"
@@ -263,7 +267,6 @@ MIXED: Final = tuple(
         f"XADD, pipeline 100, {streams} streams by {lists} lists of fields",
         Mixed(streams=streams, lists=lists, amount=60_000),
         _cpu(1.0, EACH_ENTRY) if (streams, lists) in ((8, 8), (100, 100)) else (),
-        rounds=2,
         servers=COMPARED,
     )
     for streams in (1, 2, 8, 100)
@@ -307,7 +310,6 @@ WORKLOADS: Final = (
         "XADD, pipeline 100, 8 streams by 8 lists of fields, IDs given",
         Mixed(streams=8, lists=8, given=True, amount=60_000),
         _cpu(MOST_MIXED, EACH_ENTRY),
-        rounds=2,
         servers=COMPARED,
     ),
     Workload(
@@ -315,7 +317,6 @@ WORKLOADS: Final = (
         "XADD, pipeline 100, 8 streams by 8 lists of fields, values of 10 bytes to 1 KB",
         Mixed(streams=8, lists=8, values=(10, 1024), amount=60_000),
         _cpu(MOST_MIXED, EACH_ENTRY),
-        rounds=2,
         servers=COMPARED,
     ),
     Workload(
@@ -323,7 +324,6 @@ WORKLOADS: Final = (
         "XADD, pipeline 100, 1,000 streams, fields never seen before, values of 1 to 16 bytes",
         Mixed(streams=1000, lists=UNSEEN, values=(1, 16), amount=60_000),
         _cpu(MOST_MIXED, EACH_ENTRY),
-        rounds=2,
         servers=COMPARED,
     ),
     Workload(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.curves import CURVES
+from benchmarks.curves import ANY_PLACE, CURVES
 from benchmarks.durability import KEEPING
 from benchmarks.instructions import Counts
 from benchmarks.machine import Machine
@@ -24,7 +24,7 @@ from benchmarks.summary import (
     verdicts,
     waits,
 )
-from benchmarks.workloads import MIXED, WORKLOADS, Workload
+from benchmarks.workloads import EACH_RUN, MIXED, WORKLOADS, Workload
 
 PING = next(one for one in WORKLOADS if one.name == "ping")
 MACHINE = Machine("now", "a processor", 2, 24, "Linux 6", "CPython 3.11", "a client", "alone")
@@ -229,6 +229,23 @@ def test_cost_may_grow_by_a_fifth_from_the_smallest_size_to_the_largest(
     [growth] = growths(CurveMeasurements(CURVES[0].name, {"XADD": points}))
     assert growth.sizes == [10, 20, 30]
     assert growth.met is met
+
+
+def test_growth_is_that_of_the_medians_of_the_rounds() -> None:
+    points = [(10, measured(penstock=[1, 2, 9])), (20, measured(penstock=[9, 3, 1]))]
+    [growth] = growths(CurveMeasurements(CURVES[0].name, {"XADD": points}))
+    assert growth.factor == 1.5
+
+
+def test_the_page_says_why_a_cost_grows_a_mix_is_dear_and_a_wait_is_long() -> None:
+    points = [(10, measured(penstock=[1])), (20, measured(penstock=[9]))]
+    rows = [(MIXED[0], measured(penstock=[9], redis=[1]))]
+    curves = [(CURVES[0], CurveMeasurements(CURVES[0].name, {"XRANGE COUNT 10": points}))]
+    pauses = [(replace(PAUSES[0], why="it is long"), measured(penstock=[21]))]
+    page = as_markdown(Results(MACHINE, {}, [], 3, 1.0, rows, curves, pauses))
+    assert f"\n- {ANY_PLACE}: **XRANGE COUNT 10, entries**\n" in page
+    assert f"\n- {EACH_RUN}: **1 by 1**\n" in page
+    assert f"\n- it is long: **{PAUSES[0].title}**\n" in page
 
 
 def test_growth_from_next_to_nothing_is_not_told() -> None:
