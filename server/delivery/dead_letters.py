@@ -95,7 +95,7 @@ def move_to_dead_letters(
     if done:
         acknowledge(ruled, done)
     if written:
-        ruled.group.counts.bury(reason, written, ruled.now)
+        ruled.group.own_counts().bury(reason, written, ruled.now)
         ruled.happenings.note(ruled.happening(BURIED, number=written))
     return kept
 
@@ -117,7 +117,7 @@ def _lines_of(
     a group that does not keep it."""
     if not ruled.agenda.rules.reasons:
         return None
-    lines = ruled.group.pending.histories.lines(entry.id)
+    lines = ruled.group.pending.extras.histories.lines(entry.id)
     if entry.owner is None and not error:
         return lines
     owner = b"" if entry.owner is None else entry.owner.name

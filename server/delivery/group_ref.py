@@ -170,7 +170,7 @@ class GroupRef:
         keeps them back, if any does."""
         db, name = self.db, self.group.name
         if times:
-            self.group.pending.backing_off.at(self.now)
+            self.group.pending.extras.backing_off.at(self.now)
         released, kept_back = tuple(entry_ids), tuple(times)
         db.emit(Released(db.index, self.key, name, released, tuple(counts), kept_back))
 
@@ -214,8 +214,9 @@ class RuledGroup(GroupRef):
             return
         entry_ids = tuple([each.id for each in ended])
         consumers = tuple([b"" if each.owner is None else each.owner.name for each in ended])
+        histories = self.group.pending.own_extras().histories
         for entry_id, consumer in zip(entry_ids, consumers, strict=True):
-            self.group.pending.histories.note(entry_id, Ended(now, consumer, how, reason))
+            histories.note(entry_id, Ended(now, consumer, how, reason))
         db, name = self.db, self.group.name
         db.emit(DeliveriesEnded(db.index, self.key, name, entry_ids, consumers, now, how, reason))
 
@@ -256,7 +257,7 @@ class RuledGroup(GroupRef):
         a time."""
         db = self.db
         self.group.pending.keep_back(entry_ids, until)
-        self.group.pending.delayed.at(self.now)
+        self.group.pending.extras.delayed.at(self.now)
         db.emit(KeptBack(db.index, self.key, self.group.name, tuple(entry_ids), tuple(until)))
 
     def remove_absent(self, parked: set[bytes]) -> int:

@@ -483,7 +483,7 @@ _SHOWN: Final = 64
 
 
 def _count_bad_delays(ruled: RuledGroup, found: list[tuple[int, bytes]]) -> None:
-    counts = ruled.group.counts
+    counts = ruled.group.own_counts()
     entry_id, value = found[-1]
     counts.bad_delays += len(found)
     counts.bad_delay = entry_id, value[:_SHOWN]

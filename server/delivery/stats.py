@@ -27,16 +27,16 @@ def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
     """Return how many entries are kept back; ``ruled`` is the group with its policies, if it has
     any that were looked at."""
     pending = ref.group.pending
-    time = pending.delayed.at(now)
+    time = pending.extras.delayed.at(now)
     turn = rate = 0
     if ruled is not None and (ruled.agenda.lanes is not None or ruled.agenda.ranking is not None):
-        never = pending.unowned - len(pending.released)
+        never = pending.unowned - len(pending.extras.released)
         turn = max(0, never - time)
         if ruled.agenda.lanes is not None and ruled.agenda.ranking is None:
             turn = min(ruled.agenda.lanes.waiting, turn)
     if ruled is not None and ruled.agenda.bucket is not None:
         rate = 0 if ruled.agenda.bucket.room(now) else ref.stream.undelivered(ref.group)
-    return KeptBack(turn, time, pending.backing_off.at(now), rate)
+    return KeptBack(turn, time, pending.extras.backing_off.at(now), rate)
 
 
 class Connection(NamedTuple):

@@ -324,7 +324,7 @@ def _note_ended(
     for text in texts:
         entry_id = ids.parse(text)
         if entry_id in group.pending:
-            group.pending.histories.note(entry_id, line)
+            group.pending.own_extras().histories.note(entry_id, line)
 
 
 def _policy(db: Database, args: Arguments) -> None:

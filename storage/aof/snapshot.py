@@ -173,7 +173,7 @@ def _held(key: bytes, group: Group, consumer: Consumer) -> Iterator[bytes]:
 def _released(key: bytes, group: Group) -> Iterator[bytes]:
     """The pending entries without an owner, in the order in which they will be claimed."""
     entries: list[tuple[int, int, int]] = []
-    for entry_id in group.pending.released:
+    for entry_id in group.pending.extras.released:
         entry = group.pending.get(entry_id)
         assert entry is not None
         entries.append((entry_id, entry.deliveries, entry.time))
@@ -184,7 +184,7 @@ def _released(key: bytes, group: Group) -> Iterator[bytes]:
 def _kept_back(key: bytes, group: Group) -> Iterator[bytes]:
     """The pending entries without an owner that wait in no such order: those that policies keep
     back."""
-    released = group.pending.released
+    released = group.pending.extras.released
     start = ids.MIN
     while (rows := group.pending.columns_unowned(start, _AT_ONCE)).ids:
         start = rows.ids[-1] + 1
@@ -196,7 +196,7 @@ def _kept_back(key: bytes, group: Group) -> Iterator[bytes]:
 
 def _histories(key: bytes, group: Group) -> Iterator[bytes]:
     """How deliveries of pending entries ended."""
-    histories = group.pending.histories
+    histories = group.pending.extras.histories
     found = histories.ids()
     for at in range(0, len(found), _AT_ONCE):
         wanted = found[at : at + _AT_ONCE]

@@ -52,3 +52,7 @@ class GroupCounts:
         """Count dead letters."""
         self.letters[reason] = self.letters.get(reason, 0) + count
         self.letters_lately.add(count, now)
+
+
+NOTHING_COUNTED: Final = GroupCounts()
+"""What groups share of which policies have done nothing; nothing is ever added to it."""

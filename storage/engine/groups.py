@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from storage.engine import ids
 from storage.engine.block import Block
 from storage.engine.effects import make
-from storage.engine.group_counts import GroupCounts
+from storage.engine.group_counts import NOTHING_COUNTED, GroupCounts
 from storage.engine.log import EntryLog
 from storage.engine.pending import FREED, MOST, Consumer, PendingEntry, PendingList, longest_idle
 
@@ -109,7 +109,13 @@ class Group:
         self.delivered = 0
         self.redelivered = 0
         self.released = 0
-        self.counts = GroupCounts()
+        self.counts = NOTHING_COUNTED
+
+    def own_counts(self) -> GroupCounts:
+        """Return what policies have done, to be added to."""
+        if self.counts is NOTHING_COUNTED:
+            self.counts = GroupCounts()
+        return self.counts
 
     def add_consumer(self, name: bytes, now: int) -> Consumer:
         """A new consumer, seen now and never active."""
@@ -133,7 +139,7 @@ class Group:
     @property
     def columns(self) -> list[object]:
         """Return what holds the pending entries, in pieces that can be freed one by one."""
-        return [*self.pending.segments, *self.pending.histories.pieces()]
+        return [*self.pending.segments, *self.pending.extras.histories.pieces()]
 
     def acknowledge(self, entry_ids: list[int], counting: bool = False) -> list[int]:
         """Takes entries out of the pending entries list; returns those that were in it.
@@ -385,8 +391,8 @@ def _unowned(pending: PendingList, claim: Claim, wanted: int) -> list[int]:
     """The next that have no owner; each of them is claimed, or dropped."""
     if claim.refuses is not None:
         return []
-    if len(pending.released):
-        return list(islice(pending.released, wanted))
+    if len(pending.extras.released):
+        return list(islice(pending.extras.released, wanted))
     return pending.columns_unowned(ids.MIN, wanted).ids
 
 

@@ -9,15 +9,14 @@ of a segment are packed when there are many behind it.
 
 **Indexes.** By ID, ``bases`` holds the ID under which each segment is filed, and is bisected
 first. By owner, a segment has a byte for each entry, and a :class:`Consumer` has the bases of the
-segments that know it. By delivery time there is only a bound: no entry of a segment was delivered
-before it (:class:`.Bounds`). XPENDING IDLE passes over segments that are too
-recent, 64 at a time, and XREADGROUP CLAIM searches the few that may hold the longest idle entries.
-The bound only ever gets too low (an acknowledgement leaves it alone) and is made exact when its
-segment is searched.
+segments that know it. By delivery time a segment has only a ``bound``: none of its entries was
+delivered before. XPENDING IDLE passes over segments that are too recent, 64 at a time, and
+XREADGROUP CLAIM searches the few that may hold the longest idle entries. The bound only ever gets
+too low (an acknowledgement leaves it alone) and is made exact when its segment is searched.
 
-**Entries without an owner** stay in their segment. ``released`` keeps those that XNACK has freed,
-in the order of their release. Those that a policy keeps back, which may be very many, are in their
-segments alone: a run of them is put in like a run that is delivered.
+**Entries without an owner** stay in their segment. ``extras.released`` keeps those that XNACK has
+freed, in the order of their release. Those that a policy keeps back, which may be very many, are
+put in like a run that is delivered.
 
 **Invariants** (the tests call :meth:`PendingList.check`):
 
@@ -26,12 +25,11 @@ segments alone: a run of them is put in like a run that is delivered.
   one or is shorter than :data:`KEPT`.
 - A consumer owns as many entries as name it, and its ``bases`` are those of all segments in whose
   tables it is. It may be in the table of a segment of which it owns nothing any more.
-- An ID in ``released`` is pending without an owner; ``unowned`` is how many entries are.
+- An ID in ``extras.released`` is pending without an owner; ``unowned`` is how many entries are.
 - The bound of a segment is at most the least delivery time of its pending entries.
 
 A pending entry may be missing from the stream: trimming and XDEL leave the list alone, and
-XAUTOCLAIM, XCLAIM and reads remove or report such entries. The list therefore never looks into the
-log.
+XAUTOCLAIM, XCLAIM and reads remove or report such entries. The list never looks into the log.
 
 **Rejected.** A sorted index of (time, ID): 100 bytes more for each pending entry, which every
 acknowledgement would pay for, asked for or not. A sorted list of its IDs for each consumer: half of
@@ -47,6 +45,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from storage.engine.effects import make
+from storage.engine.extras import NO_EXTRAS, Extras
 from storage.engine.ids import MAX
 from storage.engine.pending_segment import (
     FREED,
@@ -61,7 +60,6 @@ from storage.engine.pending_segment import (
     ids_in,
 )
 from storage.engine.pending_segments import KEPT, SEGMENT, Segments, leave
-from storage.engine.released import Released
 from storage.engine.waits import Waits
 
 __all__ = [
@@ -81,22 +79,24 @@ __all__ = [
 class PendingList(Segments):
     """All pending entries of a group, in ID order."""
 
-    __slots__ = ("_length", "backing_off", "delayed", "released", "unowned")
+    __slots__ = ("_length", "extras", "unowned")
 
     def __init__(self) -> None:
         super().__init__()
         self._length = 0
-        self.released = Released()
-        """The entries that XNACK has freed, in the order in which they will be claimed."""
+        self.extras = NO_EXTRAS
+        """What is kept of some entries, to look at."""
         self.unowned = 0
-        """How many entries have no owner: those, and those that a policy keeps back."""
-        self.delayed = Waits()
-        """How many of these were never delivered and wait for a time."""
-        self.backing_off = Waits()
-        """How many were given back and wait for a time."""
+        """How many entries have no owner: XNACK has freed them, or a policy keeps them back."""
 
     def __len__(self) -> int:
         return self._length
+
+    def own_extras(self) -> Extras:
+        """Return what is kept of some entries, to be added to."""
+        if self.extras is NO_EXTRAS:
+            self.extras = Extras()
+        return self.extras
 
     # --- looking up -----------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class PendingList(Segments):
         found: list[Span] = []
         every = latest == MOST
         at = max(self.holder_of(start), 0)
-        at = at if every else self.bounds.next(at, latest)
+        at = at if every else self.next_by(at, latest)
         while at < len(self.segments) and most > 0 and self.bases[at] <= end:
             segment = self.segments[at]
             if every:
@@ -199,7 +199,7 @@ class PendingList(Segments):
                 places = ()
             found.append((segment, places))
             most -= len(places)
-            at = at + 1 if every else self.bounds.next(at + 1, latest)
+            at = at + 1 if every else self.next_by(at + 1, latest)
         return found
 
     def spans_owned(
@@ -244,7 +244,7 @@ class PendingList(Segments):
             stop = done + SEGMENT - len(segment.owners)
             piece = run if not done and len(run) <= stop else run[done:stop]
             segment.extend(piece, slot, time)
-            self.bounds.lower(at, time)
+            self.lower(at, time)
             done += len(piece)
         self._length += len(run)
         owner.owned += len(run)
@@ -255,7 +255,7 @@ class PendingList(Segments):
         if not self.ends_below(run[0]):
             for entry_id, time in zip(run, until, strict=True):
                 self.set(entry_id, None, time, 0)
-                self.released.remove(entry_id)
+                self.extras.released.remove(entry_id)
             return
         done = 0
         while done < len(run):
@@ -264,12 +264,13 @@ class PendingList(Segments):
             stop = done + SEGMENT - len(segment.owners)
             times = until[done:stop]
             segment.keep_back(run[done:stop], times)
-            self.bounds.lower(at, min(times))
+            self.lower(at, min(times))
             done += len(times)
         self._length += len(run)
         self.unowned += len(run)
+        delayed = self.own_extras().delayed
         for time in until:
-            self.delayed.add(time)
+            delayed.add(time)
 
     # --- changing single entries ----------------------------------------------------------
 
@@ -305,14 +306,14 @@ class PendingList(Segments):
         else:
             self.unowned -= 1
             self._waits(segment.counts[place]).leave(segment.times[place])
-        self.released.remove(entry_id)
+        self.extras.released.remove(entry_id)
         if owner is None:
-            self.released.add((entry_id,))
+            self.own_extras().released.add((entry_id,))
             self._waits(count).add(time)
         segment.owners[place] = slot
         segment.times[place] = time
         segment.counts[place] = count
-        self.bounds.lower(at, time)
+        self.lower(at, time)
 
     def _insert(self, entry_id: int) -> tuple[int, int]:
         """Puts an unowned entry in; returns where it is."""
@@ -377,7 +378,8 @@ class PendingList(Segments):
         else:
             self._forget_unowned(segment, range(place, place + count))
         self._length -= count
-        self.histories.forget(entry_ids[at : at + count])
+        if self.extras.histories.size:
+            self.extras.histories.forget(entry_ids[at : at + count])
         if segment.live > count:
             segment.drop(place, count)
         elif holder == len(self.segments) - 1 and len(segment.owners) < KEPT:
@@ -389,15 +391,16 @@ class PendingList(Segments):
     def _forget_unowned(self, segment: Segment, places: Sequence[int]) -> None:
         """Entries without an owner will have one, or are pending no more."""
         self.unowned -= len(places)
-        for entry_id in segment.ids_at(places) if len(self.released) else ():
-            self.released.remove(entry_id)
-        if self.delayed.some or self.backing_off.some:
+        extras = self.extras
+        for entry_id in segment.ids_at(places) if len(extras.released) else ():
+            extras.released.remove(entry_id)
+        if extras.delayed.some or extras.backing_off.some:
             for place in places:
                 self._waits(segment.counts[place]).leave(segment.times[place])
 
     def _waits(self, deliveries: int) -> Waits:
         """Return what counts an entry without an owner that was delivered so often."""
-        return self.backing_off if deliveries else self.delayed
+        return self.extras.backing_off if deliveries else self.extras.delayed
 
     def remove_owner(self, owner: Consumer) -> list[int]:
         """Remove everything that the consumer owns; returns it."""
@@ -421,8 +424,8 @@ class PendingList(Segments):
                 continue
             released += segment.ids_at(places)
             counts += segment.free(places)
-            self.bounds.lower(at, 0)
-        self.released.add(released)
+            self.lower(at, 0)
+        self.own_extras().released.add(released)
         self.unowned += len(released)
         owner.owned -= len(released)
         return released, counts
@@ -475,7 +478,7 @@ class PendingList(Segments):
                 taken += part if len(due) == len(part) else segment.ids_at(due)
                 self._give(at, due, owner)
                 counts += segment.count(due, time, more, count)
-                self.bounds.lower(at, time)
+                self.lower(at, time)
             done += len(part)
         return taken, counts
 
@@ -529,11 +532,8 @@ class PendingList(Segments):
         """An equal list in which each owner is replaced by its counterpart."""
         twin = PendingList()
         self.copy_to(twin, owners)
-        twin._length = self._length
-        twin.released = self.released.copy()
-        twin.unowned = self.unowned
-        twin.delayed = self.delayed.copy()
-        twin.backing_off = self.backing_off.copy()
+        twin._length, twin.unowned = self._length, self.unowned
+        twin.extras = self.extras.copy()
         return twin
 
     def check(self) -> None:
@@ -541,13 +541,13 @@ class PendingList(Segments):
         everything = list(self.scan(0))
         assert len(everything) == self._length
         unowned = {entry.id for entry in everything if entry.owner is None}
-        assert unowned.issuperset(self.released)
+        assert unowned.issuperset(self.extras.released)
         assert len(unowned) == self.unowned
         self._check_waits()
         self.check_segments()
 
     def _check_waits(self) -> None:
-        for delayed, waits in ((True, self.delayed), (False, self.backing_off)):
+        for delayed, waits in ((True, self.extras.delayed), (False, self.extras.backing_off)):
             times = [
                 entry.time
                 for entry in self.scan(0)
@@ -592,8 +592,8 @@ def _by_age(pending: PendingList, latest: int) -> Iterator[Aged]:
 def _bounds(pending: PendingList, latest: int) -> Iterator[tuple[int, int, int]]:
     """The segments in which something may have been delivered by then: no entry of one comes before
     its bound and its base. Their numbers follow."""
-    bounds = pending.bounds
-    at = bounds.next(0, latest)
-    while at < len(bounds):
-        yield bounds[at], pending.segments[at].base, at
-        at = bounds.next(at + 1, latest)
+    at = pending.next_by(0, latest)
+    while at < len(pending.segments):
+        segment = pending.segments[at]
+        yield segment.bound, segment.base, at
+        at = pending.next_by(at + 1, latest)

@@ -98,12 +98,25 @@ class Columns:
 
 class Segment:
     """Consecutive pending entries. ``base`` is at most the first ID, and the segment is filed under
-    it; places below ``first`` have no pending entry, ``live`` is the number of those that have."""
+    it; places below ``first`` have no pending entry, ``live`` is the number of those that have.
+    None of these was delivered before ``bound``."""
 
-    __slots__ = ("base", "counts", "first", "ids", "live", "owners", "people", "slots", "times")
+    __slots__ = (
+        "base",
+        "bound",
+        "counts",
+        "first",
+        "ids",
+        "live",
+        "owners",
+        "people",
+        "slots",
+        "times",
+    )
 
-    def __init__(self, base: int) -> None:
+    def __init__(self, base: int, bound: int) -> None:
         self.base = base
+        self.bound = bound
         self.first = 0
         self.live = 0
         self.ids = IDColumn([])
@@ -400,7 +413,7 @@ class Segment:
     def cut(self) -> Segment:
         """Cuts the upper half off, which becomes a new segment with the same table."""
         middle = len(self) // 2
-        piece = Segment(self.ids.at(middle))
+        piece = Segment(self.ids.at(middle), self.bound)
         entry_ids = self.ids.slice(0, len(self))
         self.ids, piece.ids = IDColumn(entry_ids[:middle]), IDColumn(entry_ids[middle:])
         self.owners, piece.owners = self.owners[:middle], self.owners[middle:]
@@ -426,7 +439,7 @@ class Segment:
 
     def copy(self, owners: dict[Consumer, Consumer]) -> Segment:
         """An equal segment in which each consumer is replaced by its counterpart."""
-        twin = Segment(self.base)
+        twin = Segment(self.base, self.bound)
         twin.first, twin.live = self.first, self.live
         twin.ids, twin.owners = self.ids.copy(), self.owners[:]
         twin.times, twin.counts = self.times[:], self.counts[:]

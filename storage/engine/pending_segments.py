@@ -5,87 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from typing import Final
 
-from storage.engine.histories import Histories
 from storage.engine.pending_segment import Consumer, Segment, Span
 
 SPAN: Final = 64
-"""How many bounds have their lowest one noted."""
-
-
-class Bounds:
-    """Numbers by place. The lowest of every :data:`SPAN` is noted, when somebody searches: changes
-    of single numbers keep it, and others have it counted anew."""
-
-    __slots__ = ("_lowest", "_values")
-
-    def __init__(self) -> None:
-        self._values: list[int] = []
-        self._lowest: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, at: int) -> int:
-        return self._values[at]
-
-    def append(self, value: int) -> None:
-        """Adds a number at the end."""
-        span = len(self._values) // SPAN
-        self._values.append(value)
-        if span < len(self._lowest):  # A span that has none noted is counted when it is searched.
-            del self._lowest[span:]
-
-    def insert(self, at: int, value: int) -> None:
-        """Puts a number in at this place."""
-        self._values.insert(at, value)
-        del self._lowest[at // SPAN :]
-
-    def remove(self, at: int) -> None:
-        """Takes out the number at this place."""
-        del self._values[at]
-        del self._lowest[at // SPAN :]
-
-    def lower(self, at: int, value: int) -> None:
-        """Lowers the number at this place, if it is higher."""
-        if value < self._values[at]:
-            self._values[at] = value
-            if at // SPAN < len(self._lowest):
-                self._lowest[at // SPAN] = min(self._lowest[at // SPAN], value)
-
-    def replace(self, at: int, value: int) -> None:
-        """Puts another number at this place."""
-        self._values[at] = value
-        if at // SPAN < len(self._lowest):
-            self._lowest[at // SPAN] = self._count(at // SPAN)
-
-    def next(self, at: int, most: int) -> int:
-        """The first place from ``at`` on with a number up to ``most``; the length if there is
-        none."""
-        values = self._values
-        for span in range(len(self._lowest), (len(values) + SPAN - 1) // SPAN):
-            self._lowest.append(self._count(span))
-        while at < len(values):
-            if self._lowest[at // SPAN] > most:
-                at = (at // SPAN + 1) * SPAN
-            elif values[at] <= most:
-                return at
-            else:
-                at += 1
-        return len(values)
-
-    def _count(self, span: int) -> int:
-        return min(self._values[span * SPAN : (span + 1) * SPAN])
-
-    def copy(self) -> Bounds:
-        """Equal, independent bounds."""
-        twin = Bounds()
-        twin._values = self._values[:]
-        return twin
-
-    def check(self) -> None:
-        """Verifies the invariants."""
-        assert self._lowest == [self._count(span) for span in range(len(self._lowest))]
-
+"""How many segments have their lowest bound noted."""
 
 SEGMENT: Final = 512
 """A segment is filled up to this length; one that grows to twice that is cut in two."""
@@ -103,17 +26,16 @@ _OPENED: Final = 64
 
 
 class Segments:
-    """Segments in the order of their IDs. ``bases`` are the IDs that they are filed under, and
-    ``bounds`` has for each a time before which none of its entries was delivered. ``histories``
-    tell how deliveries of the entries ended, where a group keeps that."""
+    """Segments in the order of their IDs; ``bases`` are the IDs that they are filed under. The
+    lowest bound of every :data:`SPAN` is noted when somebody searches: changes of single bounds
+    keep it, and what comes or goes has it counted anew."""
 
-    __slots__ = ("_opened", "bases", "bounds", "histories", "segments")
+    __slots__ = ("_lowest", "_opened", "bases", "segments")
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
         self.bases: list[int] = []
-        self.bounds = Bounds()
-        self.histories = Histories()
+        self._lowest: list[int] = []
         self._opened: list[Segment] = []
 
     def holder_of(self, entry_id: int) -> int:
@@ -124,17 +46,47 @@ class Segments:
         """The segment that is filed under this ID."""
         return self.segments[bisect_left(self.bases, base)]
 
+    # --- bounds ---------------------------------------------------------------------------
+
     def refreshed(self, at: int) -> int:
-        """The bound of a segment, made exact, as entries that were delivered earlier may have
-        gone."""
-        self.bounds.replace(at, self.segments[at].earliest())
-        return self.bounds[at]
+        """The bound of a segment that :meth:`next_by` has found, made exact, as entries that were
+        delivered earlier may have gone."""
+        segment = self.segments[at]
+        segment.bound = segment.earliest()
+        self._lowest[at // SPAN] = self._count(at // SPAN)
+        return segment.bound
+
+    def lower(self, at: int, time: int) -> None:
+        """Entries of a segment were delivered at this time."""
+        segment, span = self.segments[at], at // SPAN
+        if time < segment.bound:
+            segment.bound = time
+            if span < len(self._lowest) and time < self._lowest[span]:
+                self._lowest[span] = time
+
+    def next_by(self, at: int, latest: int) -> int:
+        """The number of the first segment from ``at`` on in which something may have been delivered
+        at ``latest`` or before; how many segments there are if there is none."""
+        segments, lowest = self.segments, self._lowest
+        for span in range(len(lowest), (len(segments) + SPAN - 1) // SPAN):
+            lowest.append(self._count(span))
+        while at < len(segments):
+            if lowest[at // SPAN] > latest:
+                at = (at // SPAN + 1) * SPAN
+            elif segments[at].bound <= latest:
+                return at
+            else:
+                at += 1
+        return len(segments)
+
+    def _count(self, span: int) -> int:
+        return min([each.bound for each in self.segments[span * SPAN : (span + 1) * SPAN]])
 
     def count_found(self, spans: list[Span], time: int) -> None:
         """Entries that were just found were delivered to their owners once more."""
         for segment, places in spans:
             segment.count(places, time, 1, None)
-            self.bounds.lower(self.holder_of(segment.base), time)
+            self.lower(self.holder_of(segment.base), time)
 
     # --- beginning and ending -------------------------------------------------------------
 
@@ -154,9 +106,9 @@ class Segments:
         """Begins a new last segment; returns its number."""
         if len(self.segments) >= _RECENT:
             self.segments[-_RECENT].ids.pack()
-        self.segments.append(Segment(base))
+        self.segments.append(Segment(base, time))
         self.bases.append(base)
-        self.bounds.append(time)
+        del self._lowest[(len(self.segments) - 1) // SPAN :]
         return len(self.segments) - 1
 
     def file_under(self, entry_id: int) -> None:
@@ -174,7 +126,7 @@ class Segments:
         if segment in self._opened:
             self._opened.remove(segment)
         del self.segments[at], self.bases[at]
-        self.bounds.remove(at)
+        del self._lowest[at // SPAN :]
 
     def cut(self, at: int) -> None:
         """Cuts a segment in two."""
@@ -183,7 +135,7 @@ class Segments:
         piece = segment.cut()
         self.segments.insert(at + 1, piece)
         self.bases.insert(at + 1, piece.base)
-        self.bounds.insert(at + 1, self.bounds[at])
+        del self._lowest[at // SPAN :]
         for person in piece.slots:
             insort(person.bases, piece.base)
         for half in (segment, piece):
@@ -224,8 +176,6 @@ class Segments:
         """Makes equal segments of those of ``twin``, with each owner replaced."""
         twin.segments = [segment.copy(owners) for segment in self.segments]
         twin.bases = self.bases[:]
-        twin.bounds = self.bounds.copy()
-        twin.histories = self.histories.copy()
         for owner, other in owners.items():
             other.owned, other.bases = owner.owned, owner.bases[:]
 
@@ -233,8 +183,7 @@ class Segments:
         """Verifies the invariants."""
         assert self.bases == [segment.base for segment in self.segments]
         assert self.bases == sorted(set(self.bases))
-        assert len(self.bounds) == len(self.segments)
-        self.bounds.check()
+        assert self._lowest == [self._count(span) for span in range(len(self._lowest))]
         for at, segment in enumerate(self.segments):
             segment.check()
             assert len(segment) <= 2 * SEGMENT
@@ -242,7 +191,7 @@ class Segments:
                 assert segment.live
                 assert segment.ids.at(-1) < self.bases[at + 1]
             assert segment.live or len(segment) < KEPT
-            assert self.bounds[at] <= segment.earliest()
+            assert segment.bound <= segment.earliest()
             for person in segment.slots:
                 assert segment.base in person.bases
 

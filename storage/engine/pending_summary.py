@@ -41,7 +41,7 @@ class PendingSummary:
         segment = pending.segments[at]
         self._covered = segment.ids.at(-1)
         if segment.live:
-            if pending.bounds[at] < self.earliest:
+            if segment.bound < self.earliest:
                 self.earliest = min(self.earliest, segment.earliest_owned())
             self._count(segment)
         return True

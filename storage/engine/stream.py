@@ -186,7 +186,7 @@ class Stream:
         if deleted:
             self.max_deleted_id = max(self.max_deleted_id, *deleted)
             for group in self.groups.values():
-                group.pending.histories.forget(deleted)
+                group.pending.extras.histories.forget(deleted)
         return deleted
 
     def trim(self, count: int) -> None:
@@ -194,7 +194,7 @@ class Stream:
         self.log.trim_to_length(self.log.length - count)
         first = self.log.first if self.log.length else ids.MAX + 1
         for group in self.groups.values():
-            group.pending.histories.forget_below(first)
+            group.pending.extras.histories.forget_below(first)
 
     # --- references of groups to entries --------------------------------------------------
 
@@ -332,7 +332,7 @@ class Stream:
         consumers = sum(
             len(name) for group in self.groups.values() for name in group.consumers
         ) + 400 * sum(len(group.consumers) for group in self.groups.values())
-        histories = sum(group.pending.histories.size for group in self.groups.values())
+        histories = sum(group.pending.extras.histories.size for group in self.groups.values())
         records = 200 * self.idempotency.tracked
         return 1000 + entries + 80 * pending + histories + consumers + records
 
@@ -356,7 +356,7 @@ class Stream:
         for name, group in self.groups.items():
             assert group.name == name
             group.check()
-            for entry_id in group.pending.histories.ids():
+            for entry_id in group.pending.extras.histories.ids():
                 assert entry_id in self.log
                 assert entry_id in group.pending
         self.idempotency.check()

@@ -313,5 +313,5 @@ def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -
         if count != 1:
             group.pending.take_over(run, consumer, time, MOST, 0, count)
     nobody = group.consumers.get(codes.NOBODY)
-    if group.pending.released and nobody is not None and not (nobody.owned or nobody.seen):
+    if group.pending.extras.released and nobody is not None and not (nobody.owned or nobody.seen):
         group.remove_consumer(codes.NOBODY)

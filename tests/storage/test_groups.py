@@ -143,7 +143,7 @@ def test_a_copy_of_a_group_has_consumers_of_its_own(case: Case) -> None:
     assert (ann.seen, ann.active) == (0, 77)
     assert twin.pending.owned_ids(ann, 0, 99) == [1, 2, 3, 4, 6, 7, 8, 9, 10]
     assert twin.pending.get(1) == PendingEntry(1, ann, 1, 1)
-    assert list(twin.pending.released) == [5]
+    assert list(twin.pending.extras.released) == [5]
 
 
 def test_a_check_notices_a_consumer_who_owns_what_is_not_pending(case: Case) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage.engine import pending, pending_segment, pending_segments
+from storage.engine.extras import NO_EXTRAS
 from storage.engine.id_column import IDColumn
 from storage.engine.pending import (
     MOST,
@@ -20,7 +21,6 @@ from storage.engine.pending import (
     longest_idle,
 )
 from storage.engine.pending_segment import Segment
-from storage.engine.pending_segments import Bounds
 from storage.engine.pending_summary import PendingSummary
 from tests.support.examples import scaled
 
@@ -245,7 +245,7 @@ class Model(RuleBasedStateMachine):
         self.list.check()
         assert list(self.list.scan(0)) == self._entries()
         assert len(self.list) == len(self.model)
-        assert list(self.list.released) == self.released
+        assert list(self.list.extras.released) == self.released
         assert self.list.last == max(self.model, default=-1)
         if self.model:
             assert self.list.first == min(self.model)
@@ -283,7 +283,7 @@ def test_an_entry_freed_again_goes_to_the_end_of_the_queue() -> None:
     found = PendingList()
     for entry_id in (3, 1, 2, 3):
         found.set(entry_id, None, 0, 1)
-    assert list(found.released) == [1, 2, 3]
+    assert list(found.extras.released) == [1, 2, 3]
 
 
 def test_entries_delivered_at_the_same_time_are_idle_in_the_order_of_their_ids() -> None:
@@ -377,16 +377,26 @@ def test_a_consumer_without_entries_makes_room_in_a_full_table() -> None:
     assert owned(found, newcomer) == [len(people)]
 
 
-def test_a_bound_that_is_replaced_is_found_whether_it_was_noted_or_not() -> None:
-    bounds = Bounds()
-    for number in (5, 7, 9):
-        bounds.append(number)
-    bounds.replace(1, 3)
-    assert bounds.next(0, 3) == 1
-    bounds.replace(1, 8)
-    assert bounds.next(0, 4) == len(bounds)
-    assert bounds.next(1, 8) == 1
-    bounds.check()
+def test_a_bound_that_changes_is_found_whether_it_was_noted_or_not() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    for first in (0, pending_segments.SEGMENT, 2 * pending_segments.SEGMENT):
+        found.append_run(range(first, first + pending_segments.SEGMENT), ann, 5)
+    found.lower(1, 3)
+    assert found.next_by(0, 3) == 1
+    found.lower(2, 2)
+    assert found.next_by(0, 2) == 2
+    assert (found.refreshed(1), found.refreshed(2)) == (5, 5)
+    assert found.next_by(0, 4) == 3
+
+
+def test_lists_of_which_nothing_is_kept_beside_share_nothing_that_changes() -> None:
+    found, ann = PendingList(), Consumer(b"ann", 0)
+    found.append_run([1, 2], ann, 5)
+    found.remove(1)
+    twin = found.copy({ann: Consumer(b"ann", 0)})
+    assert found.extras is twin.extras is NO_EXTRAS
+    found.set(2, None, 0, 1)
+    assert (list(found.extras.released), list(twin.extras.released)) == ([2], [])
 
 
 @pytest.mark.parametrize("kept", [[1, 2], []])
@@ -411,7 +421,7 @@ def test_of_a_run_those_are_taken_over_that_are_idle_or_have_no_owner() -> None:
     assert found.take_over([1, 2, 3, 4], ann, 11, 8, 1, None) == ([4], [6])
     found.check()
     assert (owned(found, ann), owned(found, bob)) == ([2, 4], [1, 3])
-    assert not found.released
+    assert not found.extras.released
 
 
 def test_a_run_may_be_taken_over_from_several_consumers() -> None:

@@ -272,7 +272,7 @@ def test_entries_are_delivered_once_more() -> None:
 def test_entries_are_freed_in_their_order() -> None:
     keyspace = replayed(*DELIVERED, e.Released(0, KEY, GROUP, (3, 1), (7, 0)))
     assert pending_in(keyspace) == [(1, None, 0, 0), (2, b"ann", 200, 1), (3, None, 0, 7)]
-    assert list(group_in(keyspace).pending.released) == [3, 1]
+    assert list(group_in(keyspace).pending.extras.released) == [3, 1]
 
 
 def test_entries_are_kept_back_until_a_time() -> None:
@@ -283,7 +283,7 @@ def test_entries_are_kept_back_until_a_time() -> None:
 def test_entries_that_were_never_delivered_are_kept_back() -> None:
     keyspace = replayed(*DELIVERED, e.KeptBack(0, KEY, GROUP, (4, 5), (900, 0)))
     assert pending_in(keyspace)[3:] == [(4, None, 900, 0), (5, None, 0, 0)]
-    assert not group_in(keyspace).pending.released
+    assert not group_in(keyspace).pending.extras.released
 
 
 def test_streams_and_groups_have_policies() -> None:

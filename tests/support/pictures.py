@@ -46,10 +46,10 @@ def _group(group: Group) -> dict[str, Any]:
             (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
             for entry in group.pending.scan(0)
         ],
-        "released": list(group.pending.released),
+        "released": list(group.pending.extras.released),
         "histories": {
-            each: list(group.pending.histories.lines(each))
-            for each in group.pending.histories.ids()
+            each: list(group.pending.extras.histories.lines(each))
+            for each in group.pending.extras.histories.ids()
         },
         "policy": group.policy.copy(),
     }

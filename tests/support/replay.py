@@ -237,7 +237,7 @@ def _kept_back(keyspace: Keyspace, effect: e.KeptBack) -> None:
 
 
 def _deliveries_ended(keyspace: Keyspace, effect: e.DeliveriesEnded) -> None:
-    histories = _group(keyspace, effect).pending.histories
+    histories = _group(keyspace, effect).pending.own_extras().histories
     for entry_id, consumer in zip(effect.ids, effect.consumers, strict=True):
         histories.note(entry_id, Ended(effect.time, consumer, effect.how, effect.reason))
 

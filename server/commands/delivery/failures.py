@@ -69,7 +69,7 @@ def history(server: Services, session: Session, args: Arguments) -> Reply:
     """PENSTOCK HISTORY key group id: a map for each delivery that ended, the oldest first."""
     entry_id = ids.parse(args[4])
     ref = existing_group(session.db, args[2], args[3])
-    return [_shown(line) for line in ref.group.pending.histories.lines(entry_id)]
+    return [_shown(line) for line in ref.group.pending.extras.histories.lines(entry_id)]
 
 
 def _shown(line: Ended) -> Reply:

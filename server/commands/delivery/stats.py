@@ -60,7 +60,7 @@ def _group(server: Services, ref: GroupRef) -> dict[str, Reply]:
         "claimed": group.claimed,
         "released": group.released,
         "pending": len(group.pending) - group.pending.unowned,
-        "given-back": len(group.pending.released),
+        "given-back": len(group.pending.extras.released),
         "kept-back": _named(kept._asdict()),
         "bad-delays": counts.bad_delays,
         "bad-delay": _bad_delay(counts.bad_delay),

@@ -223,7 +223,7 @@ def whereabouts(request: PageRequest, ref: GroupRef, entry_id: int) -> Whereabou
     state = state_of_pending(entry, request.now)
     words = ref.key, group.name, ids.text(entry_id)
     may = request.viewer.may(b"PENSTOCK", b"HISTORY", *words)
-    lines = group.pending.histories.lines(entry_id) if may else ()
+    lines = group.pending.extras.histories.lines(entry_id) if may else ()
     history = [
         Try(line.time, line.consumer, _HOW[line.how], shown(line.reason) if line.reason else "")
         for line in reversed(list(lines))

@@ -203,7 +203,7 @@ def _kept(request: PageRequest, ref: GroupRef) -> tuple[dict[str, int], tuple[st
     if not request.viewer.may(b"PENSTOCK", b"STATS", ref.key, group.name):
         return {}, None
     counts = kept_back(ref, request.server.policies.known_as_ruled(ref), request.now)
-    said = {**counts._asdict(), "given": len(group.pending.released)}
+    said = {**counts._asdict(), "given": len(group.pending.extras.released)}
     reasons = {REASONS[name]: count for name, count in said.items() if count}
     last = group.counts.bad_delay
     return reasons, None if last is None else (id_text(last[0]), shown(last[1]))

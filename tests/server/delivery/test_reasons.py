@@ -211,7 +211,7 @@ def test_nothing_is_kept_where_nobody_asked_for_it(policies: tuple[Argument, ...
     assert history(kitchen) == []
     stream = keyspace.databases[0].stream(KEY.encode())
     assert stream is not None
-    assert stream.groups[GROUP.encode()].pending.histories.size == 0
+    assert stream.groups[GROUP.encode()].pending.extras.histories.size == 0
 
 
 def test_what_was_kept_stays_when_it_is_turned_off() -> None:

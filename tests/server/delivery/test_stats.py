@@ -157,8 +157,8 @@ def test_times_that_have_come_are_forgotten_though_nobody_asks() -> None:
         kitchen.direct.advance(1000)
         kitchen.read("ann", "COUNT", 1)
     pending = kitchen.group.pending
-    assert len(pending.delayed._seconds) <= 2
-    assert len(pending.backing_off._seconds) <= 2
+    assert len(pending.extras.delayed._seconds) <= 2
+    assert len(pending.extras.backing_off._seconds) <= 2
 
 
 def test_what_was_given_back_is_kept_back_for_its_backoff() -> None:

@@ -115,7 +115,7 @@ def test_how_a_delivery_ended_is_nothing_of_what_is_not_pending() -> None:
     load(direct, recording.rewritten() + records)
     stream = direct.server.state.keyspace.databases[0].stream(b"k")
     assert stream is not None
-    histories = stream.groups[b"g"].pending.histories
+    histories = stream.groups[b"g"].pending.extras.histories
     [entry_id] = histories.ids()
     assert (entry_id, histories.lines(entry_id)) == (
         1 << 64 | 1,

@@ -148,7 +148,7 @@ def test_what_nobody_owns_has_no_owner_when_it_is_read(version: int) -> None:
     read_again(keyspace, version).check()
     twin = read_again(keyspace, version).groups[b"g"]
     assert list(twin.consumers) == [b"ann"]
-    assert list(twin.pending.released) == [1, 3]
+    assert list(twin.pending.extras.released) == [1, 3]
     assert [
         (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
         for entry in twin.pending.scan(0)
@@ -163,7 +163,7 @@ def test_a_consumer_without_a_name_keeps_what_it_has() -> None:
     group.pending.set(1, None, NOW, 5)
     twin = read_again(keyspace).groups[b"g"]
     assert [entry.time for entry in twin.pending.scan(0)] == [0, NOW]
-    assert list(twin.pending.released) == [1]
+    assert list(twin.pending.extras.released) == [1]
     assert (twin.consumers[b""].seen, twin.consumers[b""].owned) == (NOW, 1)
 
 
