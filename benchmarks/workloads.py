@@ -109,7 +109,7 @@ EACH_RUN: Final = (
 )
 EACH_DELIVERY: Final = (
     "a delivery of a single entry goes through the same steps as one of a hundred: options, group,"
-    " consumer, run, four columns, two effects; it would take steps that one entry can leave out"
+    " consumer, run, three columns, two effects; it would take steps that one entry can leave out"
 )
 EACH_ACK: Final = (
     "two requests for ten entries go through connection, parser and dispatcher, which is two fifths"

@@ -253,14 +253,14 @@ def claim_one(group: Group, entry_id: int, present: bool, claim: Claim, claims: 
     if found is None:
         return claim.force and _claim_unpending(group, entry_id, claim, claims)
     segment, place = group.pending.segments[found[0]], found[1]
-    idle = claim.now - segment.times[place]
+    idle = claim.now - segment.stamps[2 * place]
     if max(0, idle) < claim.min_idle and segment.owners[place] != FREED:
         return False
     if claim.refuses is not None and claim.refuses(entry_id, segment.entry(place)):
         return False
     count = claim.deliveries
     if count is None:
-        count = segment.counts[place] + claim.counting
+        count = segment.stamps[2 * place + 1] + claim.counting
     count = min(count, MOST)
     group.pending.change(entry_id, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now

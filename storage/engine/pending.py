@@ -3,8 +3,8 @@
 **The idea.** An object for every pending entry costs more than the entry: its creation, its memory,
 and above all the garbage collector that has to visit it. So the list is stored in columns of native
 integers, in segments of some :data:`SEGMENT` entries (:mod:`storage.engine.pending_segment`).
-Delivering a hundred entries extends four columns; acknowledging one finds its place and marks it; a
-claim changes slices of columns. New entries go into the last segment, whose IDs are a list; those
+Delivering a hundred entries extends three columns; acknowledging one finds its place and marks it;
+a claim changes slices of columns. New entries go into the last segment, whose IDs are a list; those
 of a segment are packed when there are many behind it.
 
 **Indexes.** By ID, ``bases`` holds the ID under which each segment is filed, and is bisected
@@ -300,19 +300,19 @@ class PendingList(Segments):
         else:
             self.unowned += 1
         segment = self.segments[at]
+        stamps = segment.stamps
         before = segment.people[segment.owners[place]]
         if before is not None:
             before.owned -= 1
         else:
             self.unowned -= 1
-            self._waits(segment.counts[place]).leave(segment.times[place])
+            self._waits(stamps[2 * place + 1]).leave(stamps[2 * place])
         self.extras.released.remove(entry_id)
         if owner is None:
             self.own_extras().released.add((entry_id,))
             self._waits(count).add(time)
         segment.owners[place] = slot
-        segment.times[place] = time
-        segment.counts[place] = count
+        stamps[2 * place], stamps[2 * place + 1] = time, count
         self.lower(at, time)
 
     def _insert(self, entry_id: int) -> tuple[int, int]:
@@ -396,7 +396,7 @@ class PendingList(Segments):
             extras.released.remove(entry_id)
         if extras.delayed.some or extras.backing_off.some:
             for place in places:
-                self._waits(segment.counts[place]).leave(segment.times[place])
+                self._waits(segment.stamps[2 * place + 1]).leave(segment.stamps[2 * place])
 
     def _waits(self, deliveries: int) -> Waits:
         """Return what counts an entry without an owner that was delivered so often."""
@@ -494,8 +494,8 @@ class PendingList(Segments):
         places = segment.places_of_pending(run) if pending else segment.places_of(run)
         due = segment.due(places, latest)
         if len(due) < len(places) and self.unowned:
-            owners, times = segment.owners, segment.times
-            return [each for each in places if owners[each] == FREED or times[each] <= latest]
+            owners, stamps = segment.owners, segment.stamps
+            return [each for each in places if owners[each] == FREED or stamps[2 * each] <= latest]
         return due
 
     def _give(self, at: int, places: Sequence[int], owner: Consumer) -> None:

@@ -1,10 +1,12 @@
-"""A segment of a pending entries list: consecutive entries, a column for each of their values.
+"""A segment of a pending entries list: consecutive entries in columns of their values.
 
-Times and counts are native integers. An owner is one byte, a number in the segment's own table of
-consumers, so one consumer's entries are found as fast as a byte in a byte string. An entry that is
-no longer pending keeps its place with the owner :data:`GONE`: taking it out writes one byte. When
-three of four places behind the first entry are such, the segment is put together again: where half
-of them were enough, that would be most of what it costs to acknowledge entries in any order.
+A delivery time and the delivery count are native integers, one behind the other in one column: who
+looks for one needs the other, and most segments are in no cache. An owner is one byte, a number in
+the segment's own table of consumers, so one consumer's entries are found as fast as a byte in a
+byte string. An entry that is no longer pending keeps its place with the owner :data:`GONE`: taking
+it out writes one byte. When three of four places behind the first entry are such, the segment is
+put together again: where half of them were enough, that would be most of what it costs to
+acknowledge entries in any order.
 """
 
 from __future__ import annotations
@@ -104,14 +106,13 @@ class Segment:
     __slots__ = (
         "base",
         "bound",
-        "counts",
         "first",
         "ids",
         "live",
         "owners",
         "people",
         "slots",
-        "times",
+        "stamps",
     )
 
     def __init__(self, base: int, bound: int) -> None:
@@ -121,8 +122,8 @@ class Segment:
         self.live = 0
         self.ids = IDColumn([])
         self.owners = bytearray()
-        self.times = _EMPTY[:]
-        self.counts = _EMPTY[:]
+        self.stamps = _EMPTY[:]
+        """Of each entry the delivery time, and the delivery count."""
         self.people: list[Consumer | None] = [None]
         """The consumers by number; nobody has the number 0, or one that is free again."""
         self.slots: dict[Consumer, int] = {}
@@ -223,7 +224,16 @@ class Segment:
     def entry(self, at: int) -> PendingEntry:
         """The entry at a place."""
         owner = self.people[self.owners[at]]
-        return make(PendingEntry, (self.ids.at(at), owner, self.times[at], self.counts[at]))
+        time, count = self.stamps[2 * at], self.stamps[2 * at + 1]
+        return make(PendingEntry, (self.ids.at(at), owner, time, count))
+
+    def times_at(self, low: int, high: int) -> list[int]:
+        """Return the delivery times at the places from ``low`` to below ``high``."""
+        return self.stamps[2 * low : 2 * high : 2].tolist()
+
+    def counts_at(self, low: int, high: int) -> list[int]:
+        """Return the delivery counts at these places."""
+        return self.stamps[2 * low + 1 : 2 * high : 2].tolist()
 
     def add_to(self, columns: Columns, places: Sequence[int]) -> None:
         """Adds the entries at these ascending places to columns."""
@@ -231,7 +241,7 @@ class Segment:
             return
         low, high = places[0], places[-1] + 1
         entry_ids, owners = self.ids.slice(low, high), self._owners_at(low, high)
-        times, counts = self.times[low:high].tolist(), self.counts[low:high].tolist()
+        times, counts = self.times_at(low, high), self.counts_at(low, high)
         if len(places) < high - low:
             entry_ids = [entry_ids[place - low] for place in places]
             owners = [owners[place - low] for place in places]
@@ -259,15 +269,15 @@ class Segment:
         """Return those of these places where an entry was delivered at ``latest`` or before."""
         if latest >= MOST:
             return places
-        times = self.times
-        due = [place for place in places if times[place] <= latest]
+        stamps = self.stamps
+        due = [place for place in places if stamps[2 * place] <= latest]
         return places if len(due) == len(places) else due
 
     def earliest(self) -> int:
         """When the first of the pending entries was delivered."""
         if self.live == len(self):
-            return min(self.times)
-        return min(compress(self.times, self.owners.translate(_PENDING)), default=MOST)
+            return min(self.stamps[::2])
+        return min(compress(self.stamps[::2], self.owners.translate(_PENDING)), default=MOST)
 
     def earliest_owned(self) -> int:
         """Return when the first of the entries that have an owner was delivered; :data:`MOST` if
@@ -275,20 +285,21 @@ class Segment:
         if self.owners.find(FREED) < 0:
             return self.earliest()
         owned = self.owners.translate(_OWNED)
-        return min(compress(self.times, owned), default=MOST)
+        return min(compress(self.stamps[::2], owned), default=MOST)
 
     def delivery_counts(self) -> array[int]:
         """How often each of the pending entries was delivered."""
         if self.live == len(self):
-            return self.counts
-        return array("q", compress(self.counts, self.owners.translate(_PENDING)))
+            return self.stamps[1::2]
+        return array("q", compress(self.stamps[1::2], self.owners.translate(_PENDING)))
 
     def owned_until(self, latest: int) -> Iterator[Aged]:
         """The owned entries that were delivered at ``latest`` or before."""
         for place in self.due(self.pending_places(0, len(self), len(self)), latest):
             owner = self.people[self.owners[place]]
             if owner is not None:
-                yield self.times[place], self.ids.at(place), owner, self.counts[place]
+                time, count = self.stamps[2 * place], self.stamps[2 * place + 1]
+                yield time, self.ids.at(place), owner, count
 
     # --- changing -------------------------------------------------------------------------
 
@@ -300,12 +311,11 @@ class Segment:
         self.ids.extend(run)
         if count == 1:
             self.owners.append(slot)
-            self.times.append(time)
-            self.counts += _ONCE
+            self.stamps.append(time)
+            self.stamps += _ONCE
         else:
             self.owners += _BYTES[slot] * count
-            self.times.frombytes(_native(time) * count)
-            self.counts.frombytes(_ONE * count)
+            self.stamps.frombytes((_native(time) + _ONE) * count)
         self.live += count
 
     def keep_back(self, run: Sequence[int], until: Sequence[int]) -> None:
@@ -315,8 +325,9 @@ class Segment:
             self.first = len(self.owners)
         self.ids.extend(run)
         self.owners += _BYTES[FREED] * len(run)
-        self.times.extend(until)
-        self.counts.extend(array("q", (0,)) * len(run))
+        stamps = array("q", (0,)) * (2 * len(run))
+        stamps[::2] = array("q", until)
+        self.stamps += stamps
         self.live += len(run)
 
     def insert(self, entry_id: int) -> int:
@@ -324,12 +335,11 @@ class Segment:
         place = self.ids.before(entry_id)
         if place < len(self) and self.ids.at(place) == entry_id:
             self.owners[place] = FREED
-            self.times[place] = MOST
+            self.stamps[2 * place] = MOST
         else:
             self.ids.insert(place, entry_id)
             self.owners.insert(place, FREED)
-            self.times.insert(place, MOST)
-            self.counts.insert(place, 0)
+            self.stamps[2 * place : 2 * place] = array("q", (MOST, 0))
         self.first = min(self.first, place) if self.live else place
         self.live += 1
         return place
@@ -367,11 +377,11 @@ class Segment:
     def free(self, places: Sequence[int]) -> list[int]:
         """Let the entries at these places have no owner, delivered once less; returns their
         delivery counts."""
-        owners, times, counts = self.owners, self.times, self.counts
+        owners, stamps = self.owners, self.stamps
         freed: list[int] = []
         for place in places:
-            count = max(counts[place] - 1, 0)
-            owners[place], times[place], counts[place] = FREED, 0, count
+            count = max(stamps[2 * place + 1] - 1, 0)
+            owners[place], stamps[2 * place], stamps[2 * place + 1] = FREED, 0, count
             freed.append(count)
         return freed
 
@@ -381,23 +391,22 @@ class Segment:
         if not isinstance(places, range):
             return self._count_each(places, time, more, count)
         low, high = places.start, places.stop
-        self.times[low:high] = array("q", (time,)) * (high - low)
+        self.stamps[2 * low : 2 * high : 2] = array("q", (time,)) * (high - low)
         if count is None:
-            counts = _counted(self.counts[low:high].tolist(), more)
+            counts = _counted(self.counts_at(low, high), more)
         else:
             counts = [count] * (high - low)
-        self.counts[low:high] = _column(counts)
+        self.stamps[2 * low + 1 : 2 * high : 2] = _column(counts)
         return counts
 
     def _count_each(
         self, places: Sequence[int], time: int, more: int, count: int | None
     ) -> list[int]:
-        times, counts = self.times, self.counts
+        stamps = self.stamps
         found: list[int] = []
         for place in places:
-            times[place] = time
-            number = min(counts[place] + more, MOST) if count is None else count
-            counts[place] = number
+            number = min(stamps[2 * place + 1] + more, MOST) if count is None else count
+            stamps[2 * place], stamps[2 * place + 1] = time, number
             found.append(number)
         return found
 
@@ -405,8 +414,9 @@ class Segment:
         """Gives up the places without a pending entry."""
         pending = self.owners.translate(_PENDING)
         self.ids.keep(pending)
-        self.times = array("q", compress(self.times, pending))
-        self.counts = array("q", compress(self.counts, pending))
+        both = bytearray(2 * len(pending))
+        both[::2] = both[1::2] = pending
+        self.stamps = array("q", compress(self.stamps, both))
         self.owners = bytearray(compress(self.owners, pending))
         self.first = 0
 
@@ -417,8 +427,7 @@ class Segment:
         entry_ids = self.ids.slice(0, len(self))
         self.ids, piece.ids = IDColumn(entry_ids[:middle]), IDColumn(entry_ids[middle:])
         self.owners, piece.owners = self.owners[:middle], self.owners[middle:]
-        self.times, piece.times = self.times[:middle], self.times[middle:]
-        self.counts, piece.counts = self.counts[:middle], self.counts[middle:]
+        self.stamps, piece.stamps = self.stamps[: 2 * middle], self.stamps[2 * middle :]
         piece.people, piece.slots = self.people[:], self.slots.copy()
         piece.live = len(piece)
         self.live = middle
@@ -442,7 +451,7 @@ class Segment:
         twin = Segment(self.base, self.bound)
         twin.first, twin.live = self.first, self.live
         twin.ids, twin.owners = self.ids.copy(), self.owners[:]
-        twin.times, twin.counts = self.times[:], self.counts[:]
+        twin.stamps = self.stamps[:]
         twin.people = [None if person is None else owners[person] for person in self.people]
         twin.slots = {owners[person]: slot for person, slot in self.slots.items()}
         return twin
@@ -451,7 +460,7 @@ class Segment:
         """Verifies the invariants."""
         entry_ids = self.ids.slice(0, len(self))
         assert entry_ids == sorted(set(entry_ids))
-        assert len(self.ids) == len(self.owners) == len(self.times) == len(self.counts)
+        assert len(self.ids) == len(self.owners) == len(self.stamps) // 2
         assert self.base <= entry_ids[0]
         assert self.live == len(self) - self.owners.count(GONE)
         assert self.first == 0 or self.owners[: self.first].count(GONE) == self.first

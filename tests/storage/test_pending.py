@@ -347,7 +347,7 @@ def test_ids_of_a_range_are_looked_for_in_the_segments_that_may_have_them() -> N
 def test_a_check_notices_a_time_before_the_oldest() -> None:
     found = PendingList()
     found.append_run([1, 2], Consumer(b"ann", 0), 7)
-    found.segments[0].times[0] = 6
+    found.segments[0].stamps[0] = 6
     with pytest.raises(AssertionError):
         found.check()
 

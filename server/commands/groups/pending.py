@@ -181,13 +181,14 @@ class _Lines:
             for place in places:
                 ms, number = ids.split(segment.ids.at(place))
                 owner = segment.people[segment.owners[place]]
-                self.add(ms, number, owner, segment.times[place], segment.counts[place])
+                time, count = segment.stamps[2 * place], segment.stamps[2 * place + 1]
+                self.add(ms, number, owner, time, count)
             return
         low, high = places[0], places[-1] + 1
         codes, base, shift = segment.ids.codes(low, high)
         mask = (1 << shift) - 1 if shift < _HALF else 0
         owners, people = bytes(segment.owners[low:high]), segment.people
-        times, counts = segment.times[low:high].tolist(), segment.counts[low:high].tolist()
+        times, counts = segment.times_at(low, high), segment.counts_at(low, high)
         ms, number, last, together = -1, 0, 0, False
         for place in places:
             at = place - low
