@@ -6,7 +6,7 @@ SCAN's is a linear hash table whose cursors stay valid while keys come and go.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -160,20 +160,6 @@ class ScanIndex:
         self._buckets[at] = bucket[:place] + bucket[place + 1 :]
         self._length -= 1
         if self._is_sparse:
-            self._shrink()
-
-    def discard_all(self, gone: Sequence[bytes], left: Container[bytes]) -> None:
-        """Removes keys; ``left`` holds exactly the keys of the index that stay."""
-        if len(gone) * 4 < self._length:
-            for key in gone:
-                self.discard(key)
-            return
-        for at, bucket in enumerate(self._buckets):
-            kept = [key for key in bucket if key in left]
-            if len(kept) < len(bucket):
-                self._buckets[at] = tuple(kept)
-                self._length -= len(bucket) - len(kept)
-        while self._is_sparse:
             self._shrink()
 
     @property
