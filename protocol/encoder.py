@@ -41,6 +41,8 @@ def encode(reply: Reply, resp3: bool) -> bytes:
     """The bytes of ``reply`` in RESP3 if ``resp3``, else in RESP2."""
     if type(reply) is bytes:
         return reply
+    if type(reply) is int:
+        return integer_line(reply)
     out: list[bytes] = []
     _element(reply, out, RESP3 if resp3 else RESP2)
     return b"".join(out)

@@ -33,6 +33,8 @@ GONE: Final = 255
 """The owner of an entry that is not pending any more."""
 MOST_OWNERS: Final = 254
 """How many consumers have a number in a segment."""
+FEW: Final = 12
+"""Up to so many entries are looked at one by one, which takes less than copies of their parts."""
 _SPARSE: Final = 4
 """How many places there are for each pending entry, at most."""
 _BYTES: Final = [bytes([number]) for number in range(GONE + 1)]
@@ -147,7 +149,7 @@ class Segment:
         owners, slot = self.owners, self.owners[place]
         most = min(len(entry_ids) - at, len(owners) - place)
         end = place + most
-        if (
+        if most > 1 and (
             self.ids.at(end - 1) == entry_ids[at + most - 1]
             and owners.count(slot, place, end) == most
             and self.ids.slice(place, end) == entry_ids[at : at + most]
@@ -164,12 +166,21 @@ class Segment:
 
     def pending_places(self, low: int, high: int, most: int) -> Sequence[int]:
         """The first ``most`` places with a pending entry, from ``low`` to below ``high``."""
-        low = max(low, self.first)
+        low, owners = max(low, self.first), self.owners
         end = min(high, low + most)
-        if self.owners.find(GONE, low, end) < 0:
+        if self.live == len(owners) - self.first or (
+            most > FEW and owners.find(GONE, low, end) < 0
+        ):
             return range(low, end)
-        pending = self.owners[low:high].translate(_PENDING)
-        return list(islice(compress(range(low, high), pending), most))
+        if most > FEW:
+            pending = owners[low:high].translate(_PENDING)
+            return list(islice(compress(range(low, high), pending), most))
+        places: list[int] = []
+        while low < high and len(places) < most:
+            if owners[low] != GONE:
+                places.append(low)
+            low += 1
+        return places
 
     def places_between(self, start: int, end: int, most: int) -> Sequence[int]:
         """The first ``most`` places with an ID from ``start`` to ``end``."""
@@ -446,12 +457,18 @@ class Segment:
         """The consumers in the table that own none of the entries."""
         return [person for person, slot in self.slots.items() if slot not in self.owners]
 
-    def copy(self, owners: dict[Consumer, Consumer]) -> Segment:
-        """An equal segment in which each consumer is replaced by its counterpart."""
+    def held(self) -> Segment:
+        """Return the entries as they are now, for who only reads them."""
         twin = Segment(self.base, self.bound)
         twin.first, twin.live = self.first, self.live
         twin.ids, twin.owners = self.ids.copy(), self.owners[:]
         twin.stamps = self.stamps[:]
+        twin.people = self.people[:]
+        return twin
+
+    def copy(self, owners: dict[Consumer, Consumer]) -> Segment:
+        """An equal segment in which each consumer is replaced by its counterpart."""
+        twin = self.held()
         twin.people = [None if person is None else owners[person] for person in self.people]
         twin.slots = {owners[person]: slot for person, slot in self.slots.items()}
         return twin

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array_of, bulk, encode, integer_line
+from protocol.encoder import array, array_of, bulk, encode, integer_line
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NULL_ARRAY, Bulk, Encoded, Reply
 from server.commands.declare import command
@@ -23,43 +23,28 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
-from storage.engine.pending import MOST, Columns, Consumer, Segment, Span
+from storage.engine.pending import MOST, Consumer, Segment, Span
+from storage.engine.pending_segment import FEW
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
 
 # --- XPENDING --------------------------------------------------------------------------------
 
 
-class _PendingRange:
-    """The arguments of XPENDING's long form."""
-
-    __slots__ = ("consumer", "end", "min_idle", "most", "start")
-
-    def __init__(
-        self, min_idle: int, start: int, end: int, most: int, consumer: bytes | None
-    ) -> None:
-        self.min_idle = min_idle
-        self.start = start
-        self.end = end
-        self.most = most
-        self.consumer = consumer
+_IDLE: Final = b"IDLE"
 
 
-def _pending_range(args: Arguments) -> _PendingRange | None:
-    """The range asked for, ``None`` for the summary; raises :class:`CommandError`."""
-    if len(args) == 3:
-        return None
+def _min_idle(args: Arguments) -> tuple[int, int]:
+    """How long entries must have been idle, and where the range stands behind that; raises
+    :class:`CommandError`."""
     if not 6 <= len(args) <= 9:
         raise CommandError(errors.SYNTAX)
-    at, min_idle = 3, 0
-    if args[3].upper() == b"IDLE":
-        at, min_idle = 5, integer(args[4])
-        if len(args) < 8:
-            raise CommandError(errors.SYNTAX)
-    count = integer(args[at + 2])
-    start, end = ids.parse_start(args[at]), ids.parse_end(args[at + 1])
-    consumer = args[at + 3] if len(args) > at + 3 else None
-    return _PendingRange(min_idle, start, end, count, consumer)
+    if len(args[3]) != len(_IDLE) or args[3].upper() != _IDLE:
+        return 0, 3
+    min_idle = integer(args[4])
+    if len(args) < 8:
+        raise CommandError(errors.SYNTAX)
+    return min_idle, 5
 
 
 @command(
@@ -75,11 +60,23 @@ def _pending_range(args: Arguments) -> _PendingRange | None:
 )
 def xpending(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
-    wanted = _pending_range(args)
+    if len(args) == 3:
+        return _summary(existing_group(session.db, args[1], args[2]).group)
+    min_idle, at = _min_idle(args)
+    most = integer(args[at + 2])
+    start, end = ids.parse_start(args[at]), ids.parse_end(args[at + 1])
     ref = existing_group(session.db, args[1], args[2])
-    if wanted is None:
-        return _summary(ref.group)
-    return _listing(ref.group, wanted, ref.now)
+    if most <= 0:
+        return EMPTY_ARRAY
+    group, now, pending = ref.group, ref.now, ref.group.pending
+    latest = now - min_idle if min_idle > 0 else MOST
+    if len(args) == at + 3:
+        spans = pending.spans(start, end, most, latest)
+    elif (owner := group.consumers.get(args[at + 3])) is not None:
+        spans = pending.spans_owned(owner, start, end, latest, most)
+    else:
+        return EMPTY_ARRAY
+    return _listing(spans, most, now)
 
 
 def _summary(group: Group) -> Reply:
@@ -94,23 +91,13 @@ def _summary(group: Group) -> Reply:
     return [len(pending), Bulk(ids.text(pending.first)), Bulk(ids.text(pending.last)), owners]
 
 
-def _listing(group: Group, wanted: _PendingRange, now: int) -> Reply | Steps:
-    latest = now - wanted.min_idle if wanted.min_idle > 0 else MOST
-    if wanted.most <= 0:
-        return EMPTY_ARRAY
-    most, pending = wanted.most, group.pending
-    if wanted.consumer is None:
-        spans = pending.spans(wanted.start, wanted.end, most, latest)
-    elif wanted.consumer in group.consumers:
-        owner = group.consumers[wanted.consumer]
-        spans = pending.spans_owned(owner, wanted.start, wanted.end, latest, most)
-    else:
-        return EMPTY_ARRAY
+def _listing(spans: list[Span], most: int, now: int) -> Encoded | Steps:
+    """The lines of up to ``most`` entries, in steps where they are many."""
     count = most if most <= _ROWS else sum([len(places) for _, places in spans])
     if count <= _ROWS:
         lines = lines_of(spans, now)
         return array_of(len(lines) // _PIECES, lines)
-    return joined([(b"", count, pending_lines(Columns(spans), now))])
+    return joined([(b"", count, held_lines(spans, now))])
 
 
 # --- the lines of XPENDING -------------------------------------------------------------------
@@ -119,9 +106,6 @@ _ROWS: Final = 1000
 """How many pending entries are written in one step."""
 _PIECES: Final = 3
 """Of how many pieces a line is put together."""
-_FEW: Final = 12
-"""Up to so many entries are read from the columns one by one, more from copies of their parts."""
-
 _HALF: Final = 64
 """How many bits a half of an ID has."""
 _THOUSAND: Final = 1000
@@ -139,14 +123,14 @@ def lines_of(spans: list[Span], now: int) -> list[bytes]:
     return lines.out
 
 
-def pending_lines(columns: Columns, now: int) -> Iterator[list[bytes]]:
-    """The same of entries as they were, a portion after the other."""
-    for low in range(0, len(columns), _ROWS):
-        lines = _Lines(now)
-        for at in range(low, min(low + _ROWS, len(columns))):
-            ms, number = ids.split(columns.ids[at])
-            lines.add(ms, number, columns.owners[at], columns.times[at], columns.counts[at])
-        yield lines.out
+def held_lines(spans: list[Span], now: int) -> Iterator[list[bytes]]:
+    """The same of entries as they are now, a segment after the other."""
+    return _lines_of_each([(segment.held(), places) for segment, places in spans], now)
+
+
+def _lines_of_each(held: list[Span], now: int) -> Iterator[list[bytes]]:
+    for span in held:  # A generator expression would write all of them at once where compiled.
+        yield lines_of([span], now)
 
 
 class _Lines:
@@ -177,7 +161,7 @@ class _Lines:
 
     def add_of(self, segment: Segment, places: Sequence[int]) -> None:
         """Adds the lines of the entries at these places."""
-        if len(places) <= _FEW:
+        if len(places) <= FEW:
             for place in places:
                 ms, number = ids.split(segment.ids.at(place))
                 owner = segment.people[segment.owners[place]]
@@ -238,7 +222,7 @@ def _end_of_line(owner: Consumer | None, time: int, count: int, now: int) -> byt
     """Returns what follows the ID; an entry that XNACK freed has no owner, and was idle for -1."""
     if owner is None:
         return b"$0\r\n\r\n:-1\r\n:%d\r\n" % count
-    return bulk(owner.name) + integer_line(max(0, now - time)) + integer_line(count)
+    return b"%b:%d\r\n%b" % (bulk(owner.name), max(0, now - time), integer_line(count))
 
 
 # --- XCLAIM and XAUTOCLAIM -------------------------------------------------------------------
@@ -357,7 +341,10 @@ def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Ste
     consumer = ref.consumer(args[3], session.link)
     if len(options.ids) > MANY and server.policies.ruled(ref) is not None:
         return Steps(_claim_in_steps(server, session, ref, consumer.name, min_idle, options))
-    return joined([_claim(server, ref, consumer, min_idle, options, options.ids)])
+    claims = _claim(server, ref, consumer, min_idle, options, options.ids)
+    if len(options.ids) == 1 and not options.justid:
+        return array(claims.payloads)
+    return joined([_claimed(ref.stream, claims, options.justid)])
 
 
 def _claim(
@@ -367,8 +354,8 @@ def _claim(
     min_idle: int,
     options: _ClaimOptions,
     wanted: list[int],
-) -> Part:
-    """Claims those of the entries that may be claimed; returns what is to be said of them."""
+) -> Claims:
+    """Claims those of the entries that may be claimed, and tells of it."""
     refusals = _refusals(server, ref, not options.justid)
     claim = Claim(
         consumer,
@@ -382,7 +369,7 @@ def _claim(
     )
     claims = claim_ids(ref.group, ref.stream.log, wanted, claim)
     _tell(ref, claim, claims, refusals)
-    return _claimed(ref.stream, claims, options.justid)
+    return claims
 
 
 def _claim_in_steps(
@@ -398,7 +385,8 @@ def _claim_in_steps(
     number, found = 0, []
     for now, wanted in portions(server, ref, options.ids):
         consumer = now.consumer(name, session.link)
-        part = _claim(server, now, consumer, min_idle, options, wanted)
+        claims = _claim(server, now, consumer, min_idle, options, wanted)
+        part = _claimed(now.stream, claims, options.justid)
         number += part[1]
         found.append(part[2])
         yield

@@ -18,15 +18,12 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, NEVER, Columns, Consumer
+from storage.engine.pending import MOST, NEVER, Columns, Consumer, PendingList, Segment
 from storage.engine.stream import Stream, signed
 from storage.keyspace.databases import Database
 
 # --- XINFO STREAM ... FULL ---------------------------------------------------------------------
 
-
-_ROWS: Final = 500
-"""How many pending entries are written in one step."""
 
 _CONSUMERS: Final = 50
 """How many consumers are."""
@@ -103,12 +100,12 @@ class _HeldGroup:
         consumers = [group.consumers[name] for name in sorted(group.consumers)]
         self._consumers = [(each, _consumer_head(each)) for each in consumers]
         picked = 0 < count * len(consumers) < len(pending)
-        self._columns = pending.columns(ids.MIN, ids.MAX, count if picked else len(pending))
+        self._held, self._length = _held(pending, count if picked else len(pending))
         self._few = [_columns_of(group, each, count) for each in consumers] if picked else None
 
     def write(self, writer: _Writer) -> Generator[None, None, None]:
         """Writes the group out."""
-        shown = min(self._most, len(self._columns))
+        shown = min(self._most, self._length)
         writer.begin_map(len(self._head) + len(self._tail) + 2)
         writer.fields(self._head)
         writer.begin_array("pending", shown)
@@ -117,7 +114,7 @@ class _HeldGroup:
         if self._few is not None:
             rows = {}
             for columns in self._few:
-                _write_rows(columns, 0, self._most, self._most, rows)
+                _write_rows(columns, self._most, rows)
         writer.begin_array("consumers", len(self._consumers))
         for at, (consumer, head) in enumerate(self._consumers, start=1):
             count, pieces = rows.get(consumer, (0, []))
@@ -130,14 +127,26 @@ class _HeldGroup:
         writer.fields(self._tail)
 
     def _write_pending(self, writer: _Writer, rows: Rows) -> Generator[None, None, None]:
-        columns = self._columns
-        for low in range(0, len(columns), _ROWS):
-            if low:
-                yield
-            high = min(low + _ROWS, len(columns))
-            written = _write_rows(columns, low, high, self._most, rows)
-            if low < self._most:
-                writer.pieces.append(b"".join(written[: self._most - low]))
+        done = 0
+        for segment in self._held:
+            places = segment.pending_places(0, len(segment), self._length - done)
+            written = _write_rows(Columns([(segment, places)]), self._most, rows)
+            if done < self._most:
+                writer.pieces.append(b"".join(written[: self._most - done]))
+            done += len(places)
+            yield
+
+
+def _held(pending: PendingList, most: int) -> tuple[list[Segment], int]:
+    """The segments with up to ``most`` pending entries as they are now, and how many these are."""
+    held: list[Segment] = []
+    length = 0
+    for segment in pending.segments:
+        if length >= most:
+            break
+        held.append(segment.held())
+        length += segment.live
+    return held, min(length, most)
 
 
 def _consumer_head(consumer: Consumer) -> Fields:
@@ -154,17 +163,13 @@ def _columns_of(group: Group, consumer: Consumer, count: int) -> Columns:
     return Columns(group.pending.spans_owned(consumer, ids.MIN, ids.MAX, MOST, count))
 
 
-def _write_rows(columns: Columns, low: int, high: int, most: int, rows: Rows) -> list[bytes]:
+def _write_rows(columns: Columns, most: int, rows: Rows) -> list[bytes]:
     """Pending entries as their group lists them; as their consumers do they are added to ``rows``,
     up to ``most`` for each."""
     written: list[bytes] = []
     own: dict[Consumer, list[bytes]] = {}
     for entry_id, owner, time, count in zip(
-        columns.ids[low:high],
-        columns.owners[low:high],
-        columns.times[low:high],
-        columns.counts[low:high],
-        strict=True,
+        columns.ids, columns.owners, columns.times, columns.counts, strict=True
     ):
         text = bulk(ids.text(entry_id))
         name = b"" if owner is None else owner.name

@@ -130,7 +130,8 @@ def _range(session: Session, args: Arguments, low: int, high: int) -> Reply | St
     most = stream.log.length if count is None else count
     if min(most, stream.log.length) < MANY:
         if low < high:
-            return array_of(*stream.log.chunks(start, end, most))
+            number, chunks = stream.log.chunks(start, end, most)
+            return array_of(number, chunks)
         return array(stream.log.reverse(start, end, most))
     hold = stream.log.hold if low < high else stream.log.hold_reverse
     return joined([(b"", *hold(start, end, most))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.commands.groups.pending import lines_of, pending_lines
+from server.commands.groups.pending import held_lines, lines_of
 from storage.engine import ids
 from storage.engine.pending import Columns, Consumer, PendingList
 
@@ -45,16 +45,17 @@ def plain_lines(columns: Columns) -> bytes:
 def check(columns: Columns) -> None:
     """Both ways to write entries, as they were and where they are kept, packed or not."""
     expected = plain_lines(columns)
-    held = [piece for pieces in pending_lines(columns, NOW) for piece in pieces]
-    assert b"".join(held) == expected
     pending = PendingList()
     for at, entry_id in enumerate(columns.ids):
         pending.set(entry_id, columns.owners[at], columns.times[at], columns.counts[at])
     spans = pending.spans(ids.MIN, ids.MAX, len(columns))
     assert b"".join(lines_of(spans, NOW)) == expected
+    held = held_lines(spans, NOW)
     for segment in pending.segments:
         segment.ids.pack()
     assert b"".join(lines_of(spans, NOW)) == expected
+    pending.remove_all(columns.ids)
+    assert b"".join([piece for pieces in held for piece in pieces]) == expected
 
 
 @given(by_time=st.dictionaries(TIMES, DELIVERIES, max_size=5), count=st.integers(1, 3))
