@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 from benchmarks import machine, report
 from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
+from benchmarks.fast_way import PLAINLY, in_pairs
 from benchmarks.instructions import run_instructions
 from benchmarks.loading import GROWING, LOADING
 from benchmarks.pauses import PAUSES
@@ -24,7 +25,7 @@ from benchmarks.replication import REPLICATING
 from benchmarks.runner import Conditions, run_curves, run_pauses, run_workloads
 from benchmarks.servers import FLOOR, IN_PYTHON, NAMES, PLAIN, ROOT, Kind, Running, find_kinds
 from benchmarks.summary import JUDGE, SUBJECT, Results
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import WORKLOADS, Workload
 
 SHORT: Final = Conditions(factor=0.005, most=300, patience=0)
 """Enough to see that everything works."""
@@ -44,7 +45,7 @@ NamedT = TypeVar("NamedT", bound=_Named)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments ask for; returns 1 if something did not come to its end."""
     options = _parser().parse_args(arguments)
-    everything: list[_Named] = [*WORKLOADS, *KEEPING, *LOADING, *REPLICATING, *CURVES, GROWING]
+    everything: list[_Named] = [*_workloads(), *CURVES, GROWING]
     everything += PAUSES
     if options.list:
         print("\n".join(f"{one.name:24} {one.title}" for one in everything))
@@ -58,6 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = list(results.failures)
     print("".join(f"FAILED {failure}\n" for failure in failures), end="", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _workloads() -> list[Workload]:
+    return [*WORKLOADS, *PLAINLY, *KEEPING, *LOADING, *REPLICATING]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -124,7 +129,7 @@ def measure(options: argparse.Namespace) -> Results:
     conditions = replace(SHORT if options.short else Conditions(options.scale), cpu=cpu)
     pair = [kind for kind in kinds if kind.name in (SUBJECT, JUDGE)]
     native = [kind for kind in kinds if kind.name not in (*IN_PYTHON, PLAIN.name)]
-    workloads = _choose([*WORKLOADS, *KEEPING, *LOADING, *REPLICATING], options.patterns)
+    workloads = in_pairs(_choose(_workloads(), options.patterns))
     curves = _choose([*CURVES, GROWING], options.patterns)
     pauses = _choose(PAUSES, options.patterns)
     return Results(

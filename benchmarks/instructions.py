@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.data import prepare
 from benchmarks.durability import KEEPING
+from benchmarks.fast_way import ADDING, PLAINLY
 from benchmarks.loading import LOADING
 from benchmarks.loads import Values
 from benchmarks.replication import REPLICATING
@@ -66,7 +67,8 @@ def run_instructions(
     workloads: Sequence[Workload], kinds: Sequence[Kind], conditions: Conditions
 ) -> list[Counts]:
     """Counts the instructions of a unit of each workload that has a target for its CPU time and
-    keeps nothing, once a server; nothing where there is no valgrind."""
+    keeps nothing, or is compared on the fast path for XADD and off it, once a server; nothing where
+    there is no valgrind."""
     if not kinds:
         return []
     valgrind, control = PROGRAMS
@@ -75,7 +77,7 @@ def run_instructions(
         return []
     results = []
     for workload in workloads:
-        if not workload.options and any(one.value == "cpu_us" for one in workload.targets):
+        if _is_counted(workload):
             result = Counts(workload.name)
             for kind in kinds:
                 if workload.measured_on(kind.name):
@@ -83,6 +85,12 @@ def run_instructions(
                     attempt(result, kind, partial(_count, result, workload, kind, conditions))
             results.append(result)
     return results
+
+
+def _is_counted(workload: Workload) -> bool:
+    if workload in PLAINLY or workload.name in ADDING:
+        return True
+    return not workload.options and any(one.value == "cpu_us" for one in workload.targets)
 
 
 def _count(result: Counts, workload: Workload, kind: Kind, conditions: Conditions) -> Values:
@@ -193,7 +201,7 @@ def report(functions: Counter[Function], units: float, unit: str, top: int) -> s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the dearest functions of a workload; returns 1 if they could not be counted."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
-    known = {one.name: one for one in (*WORKLOADS, *KEEPING, *LOADING, *REPLICATING)}
+    known = {one.name: one for one in (*WORKLOADS, *PLAINLY, *KEEPING, *LOADING, *REPLICATING)}
     parser.add_argument("workload", choices=known, metavar="WORKLOAD", help=", ".join(known))
     parser.add_argument("--server", default="penstock", help="which server (%(default)s)")
     parser.add_argument("--top", type=int, default=DEAREST, help="how many functions (%(default)s)")

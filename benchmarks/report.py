@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.curves import FLAT
+from benchmarks.fast_way import MOST
 from benchmarks.instructions import DEAREST
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.runner import Measurements
@@ -21,6 +22,7 @@ from benchmarks.summary import (
     SUBJECT,
     Ratio,
     Results,
+    fast_ways,
     growths,
     heights,
     instructions_of,
@@ -67,6 +69,15 @@ def as_json(results: Results) -> dict[str, Any]:
         ],
         "instructions": [asdict(measurements) for measurements in results.instructions],
         "mixes": [{**asdict(mix), "met": mix.met} for mix in mixes(results)],
+        "fast_way": [
+            {
+                "workload": one.workload.name,
+                "ratio": asdict(one.ratio),
+                "instructions": one.instructions,
+                "met": one.met,
+            }
+            for one in fast_ways(results)
+        ],
         "append_only_file": [
             {
                 "workload": one.workload.name,
@@ -113,6 +124,8 @@ def as_markdown(results: Results) -> str:
         parts.append(_profiles(results))
     if mixes(results):
         parts.append(_mixes(results))
+    if fast_ways(results):
+        parts.append(_fast_way(results))
     if heights(results):
         parts.append(_floor(results))
     if keepings(results):
@@ -255,6 +268,27 @@ should be {MOST_MIXED:g} at most, and to one list of fields and one stream in Pe
 be {MOST_OF_ONE_SHAPE:g} at most. What misses one of them is bold.
 
 {_table(columns, rows)}{_reasons(missed)}"""
+
+
+def _fast_way(results: Results) -> str:
+    rows = [
+        [
+            one.workload.title,
+            *(f"{cost:,.4g}" for cost in one.costs),
+            _ratio(one.ratio),
+            *(_thousands(count) for count in one.instructions),
+            _met(one.met),
+        ]
+        for one in fast_ways(results)
+    ]
+    columns = ["", "on it", "off it", "ratio", "instructions, thousands", "off it", ""]
+    return f"""\
+## The fast path for XADD
+
+CPU µs for an XADD on the fast path and off it, where a slow log wants to see each one by itself.
+The fast path should never cost more: {MOST:g} times as much at most.
+
+{_table(columns, rows)}"""
 
 
 def _floor(results: Results) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks.curves import FLAT, Curve
+from benchmarks.fast_way import MOST, PLAINLY
 from benchmarks.instructions import Counts
 from benchmarks.loads import Values
 from benchmarks.machine import Machine
@@ -122,10 +123,14 @@ def instructions_of(results: Results, verdict: Verdict) -> dict[str, float]:
     """How many instructions a unit of a workload takes, by server; of CPU time alone."""
     if verdict.target.value != "cpu_us":
         return {}
+    return _instructions(results, verdict.workload.name)
+
+
+def _instructions(results: Results, name: str) -> dict[str, float]:
     return {
         server: values[0]["instructions"]
         for measurements in results.instructions
-        if measurements.name == verdict.workload.name
+        if measurements.name == name
         for server, values in measurements.values.items()
     }
 
@@ -136,7 +141,7 @@ def keepings(results: Results) -> list[Keeping]:
     return [
         Keeping(workload, _cost_ratios(measurements), _times(costs, workload))
         for workload, measurements in results.workloads
-        if workload.options or workload.without
+        if (workload.options or workload.without) and workload not in PLAINLY
     ]
 
 
@@ -189,6 +194,40 @@ def mixes(results: Results) -> list[Mix]:
         for workload, measurements in results.workloads
         if workload in MIXED and isinstance(workload.load, Mixed)
     ]
+
+
+@dataclass(frozen=True)
+class FastWay:
+    """The cost of an XADD on the fast path and off it, the ratio of these, and the instructions, as
+    far as they were counted."""
+
+    workload: Workload
+    costs: tuple[float, float]
+    ratio: Ratio
+    instructions: tuple[float | None, float | None]
+
+    @property
+    def met(self) -> bool:
+        """Whether it is no slower."""
+        return self.ratio.median <= MOST
+
+
+def fast_ways(results: Results) -> list[FastWay]:
+    """One for each load that was measured on both ways."""
+    found = []
+    measured = {workload.name: (workload, rounds) for workload, rounds in results.workloads}
+    for plainly, rounds in results.workloads:
+        if plainly not in PLAINLY or plainly.without not in measured:
+            continue
+        workload, fast = measured[plainly.without]
+        both = Measurements(workload.name, {"fast": fast.values.get(SUBJECT, [])})
+        both.values["plain"] = rounds.values.get(SUBJECT, [])
+        times = ratio(both, "cpu_us", "plain", "fast")
+        if times is not None:
+            costs = [medians(values)["cpu_us"] for values in both.values.values()]
+            counts = [_instructions(results, one.name).get(SUBJECT) for one in (workload, plainly)]
+            found.append(FastWay(workload, (costs[0], costs[1]), times, (counts[0], counts[1])))
+    return found
 
 
 @dataclass(frozen=True)

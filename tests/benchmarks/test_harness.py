@@ -22,7 +22,7 @@ from benchmarks.workloads import WORKLOADS
 
 NAMES = [
     *("varied-p8", "varied-p8-commands", "xadd", "xadd-p16", "xadd-1x1", "xadd-100x100"),
-    *("xadd-given", "policies", "wake-up", "xadd-always", "load"),
+    *("xadd-100x100-plainly", "xadd-given", "policies", "wake-up", "xadd-always", "load"),
 ]
 PING = [one for one in WORKLOADS if one.name == "ping"]
 
@@ -82,6 +82,17 @@ def test_without_a_reference_no_target_is_met_or_missed(results: dict[str, Any])
         *[("xadd-always", "cpu_us"), ("load", "cpu_us")],
     ]
     assert all(target["met"] is None for target in results["targets"])
+
+
+@pytest.mark.slow
+def test_the_fast_path_is_compared_with_the_common_way(
+    results: dict[str, Any], folder: Path
+) -> None:
+    [compared] = results["fast_way"]
+    assert compared["workload"] == "xadd-100x100"
+    page = (folder / "latest.md").read_text()
+    assert "\n## The fast path for XADD\n" in page
+    assert "\n| XADD, pipeline 100, 100 streams by 100 lists of fields | " in page
 
 
 @pytest.mark.slow

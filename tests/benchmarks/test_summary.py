@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.curves import ANY_PLACE, CURVES
 from benchmarks.durability import KEEPING
+from benchmarks.fast_way import PLAINLY, in_pairs
 from benchmarks.instructions import Counts
 from benchmarks.machine import Machine
 from benchmarks.pauses import PAUSES
@@ -16,6 +17,7 @@ from benchmarks.runner import CurveMeasurements, Measurements
 from benchmarks.summary import (
     Ratio,
     Results,
+    fast_ways,
     growths,
     keepings,
     mixes,
@@ -116,6 +118,32 @@ def test_a_mix_may_cost_what_it_costs_redis_and_a_third_more_than_one_shape(
 def test_a_mix_is_not_judged_without_the_other_server() -> None:
     [mix] = mixes(of_workload(MIXED[5], measured(penstock=[1])))
     assert mix.met is None
+
+
+MIXED_ON_BOTH = [one for one in (*WORKLOADS, *PLAINLY) if one.name.startswith("xadd-8x8")]
+
+
+@pytest.mark.parametrize(("fast", "cell"), [(2.0, "met"), (2.1, "**missed**")])
+def test_the_fast_path_may_cost_what_the_common_way_costs(fast: float, cell: str) -> None:
+    rounds = [measured(penstock=[fast]), measured(penstock=[2])]
+    rows = list(zip(MIXED_ON_BOTH, rounds, strict=True))
+    counts = [Counts(rows[0][0].name, {"penstock": [{"instructions": 8_540.0}]})]
+    page = as_markdown(Results(MACHINE, {}, [], 1, 1.0, rows, [], [], counts))
+    title = "XADD, pipeline 100, 8 streams by 8 lists of fields"
+    assert f"| {title} | {fast:g} | 2 | {fast / 2:.2f} | 8.5 | - | {cell} |" in page
+    assert "## With an append-only file" not in page
+
+
+def test_without_the_other_way_the_fast_path_is_not_compared() -> None:
+    fast, plainly = MIXED_ON_BOTH
+    assert not fast_ways(of_workload(fast, measured(penstock=[1])))
+    assert not fast_ways(of_workload(plainly, measured(penstock=[1])))
+
+
+def test_both_ways_are_measured_one_right_after_the_other() -> None:
+    fast, plainly = MIXED_ON_BOTH
+    assert in_pairs([fast, PING, plainly]) == [fast, plainly, PING]
+    assert in_pairs([PING, plainly]) == [PING, plainly]
 
 
 def test_constant_bytes_stand_beside_what_they_are_the_floor_of() -> None:
