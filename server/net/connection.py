@@ -299,8 +299,8 @@ class Connection(asyncio.Protocol):
         if session.closing:
             self._end(session)
         turns = self._server.traffic.turns
-        turns.cycles += 1
-        turns.nanoseconds += watch.ns - started
+        if turns.used_up(watch.ns - started, session.link.bytes_read) and not self._waits:
+            self._yield(NO_REQUESTS, 0)
         count = session.commands - commands
         if count:
             stats, link = self._state.stats, session.link

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from server.clients.client_line import client_line
 from server.net.connection import Connection
-from server.traffic.turns import Turns
+from server.traffic.turns import FULL_READ, SMALL_SHARE_NS, Turns
 from tests.support.direct import Direct, LooseWire
 from tests.support.servers import PenstockThread
 from tests.support.wire import TIMEOUT_S, Client, Wire, packed
@@ -491,6 +492,21 @@ async def test_a_pipeline_is_answered_in_turns_and_not_read_from_meanwhile(
     assert (transport.written, transport.reading) == (PONG * 2, False)
     await asyncio.sleep(0)
     assert (transport.written, transport.reading) == (PONG * 3, True)
+    transport.close()
+
+
+@pytest.mark.parametrize(("count", "reading"), [(FULL_READ // len(PING) + 1, False), (999, True)])
+async def test_a_full_read_with_much_to_do_is_a_turn_as_the_loop_reads_again_at_once(
+    direct: Direct, count: int, reading: bool
+) -> None:
+    direct.server.services.traffic.turns = Turns(share_ns=10**12)
+    connection, transport = open_connection(direct)
+    ticks = itertools.count(step=SMALL_SHARE_NS // 1000)
+    direct.server.state.stopwatch._nanoseconds = ticks.__next__
+    connection.data_received(PING * count)
+    assert (len(transport.written), transport.reading) == (count * len(PONG), reading)
+    await asyncio.sleep(0)
+    assert transport.reading
     transport.close()
 
 
