@@ -38,16 +38,29 @@ _NO_NAMES: Final[list[bytes]] = []
 class Form:
     """A form that XADDs share which are cut out together: how they begin, their ID included.
 
-    ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
-    so many ``fields`` and their values. ``ms`` and ``seq`` are the halves of the ID that is given,
-    -1 if the server is to make one, and ``text`` its bulk string.
+    That are ``size`` bytes, which begin at ``begin`` in the read; ``prefix`` is what they are, once
+    somebody has compared them, which most requests of a mix need not be. ``options`` are the bulk
+    strings between the key and the ID. ``header`` is that of an array of so many ``fields`` and
+    their values. ``ms`` and ``seq`` are the halves of the ID that is given, -1 if the server is to
+    make one, and ``text`` its bulk string.
     """
 
-    __slots__ = ("fields", "header", "key", "ms", "options", "prefix", "seq", "text")
+    __slots__ = (
+        "begin",
+        "fields",
+        "header",
+        "key",
+        "ms",
+        "options",
+        "prefix",
+        "seq",
+        "size",
+        "text",
+    )
 
     def __init__(self) -> None:
         self.prefix = self.key = self.options = self.text = self.header = b""
-        self.fields = 0
+        self.begin = self.size = self.fields = 0
         self.ms: i64 = -1
         self.seq: i64 = -1
 
@@ -95,7 +108,7 @@ def form_at(data: bytes, at: i64, spare: Form | None = None) -> Form | None:
     form.ms = ms
     form.seq = seq
     if ms >= 0:
-        form.text = form.prefix[start - at :]
+        form.text = data[start:fields]
     return form
 
 
@@ -103,7 +116,9 @@ def _fill(
     form: Form, data: bytes, at: int, key: int, options: int, start: int, fields: int, count: int
 ) -> None:
     """Gives a form the parts that begin at these places."""
-    form.prefix = data[at:fields]
+    form.prefix = b""
+    form.begin = at
+    form.size = fields - at
     form.key = data[line_end(data, key) : options - 2]
     form.options = data[options:start] if start > options else b""
     form.fields = count
@@ -162,12 +177,20 @@ def end_of(data: bytes, at: int, form: Form, names: list[bytes]) -> tuple[int, b
 
 
 def goes_on(data: bytes, at: int, form: Form) -> bool:
-    """Return whether what is at ``at`` begins as XADDs of this form do."""
-    prefix = form.prefix
-    # Where the key ends, as far as that is known: streams differ in the end of their names.
-    mark = len(prefix) - len(AUTOMATIC) - len(form.options) - 3
-    end = at + len(prefix)
-    return end <= len(data) and data[at + mark] == prefix[mark] and data[at:end] == prefix
+    """Return whether what is at ``at`` begins as XADDs of this form do, of which the first is in
+    the same read."""
+    size = form.size
+    end = at + size
+    if end > len(data):
+        return False
+    if not form.prefix:
+        begin = form.begin
+        # Where the key ends, as far as that is known: streams differ in the end of their names.
+        mark = size - len(AUTOMATIC) - len(form.options) - 3
+        if data[at + mark] != data[begin + mark]:
+            return False
+        form.prefix = data[begin : begin + size]
+    return data[at:end] == form.prefix
 
 
 def cut(
@@ -179,7 +202,7 @@ def cut(
     pieces: list[bytes] = []
     alike = True
     while len(pieces) < most and (not pieces or goes_on(data, at, form)):
-        start = at + len(form.prefix)
+        start = at + form.size
         end, is_same = end_of(data, start, form, names if alike else _NO_NAMES)
         if end < 0:
             break

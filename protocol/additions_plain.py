@@ -55,7 +55,8 @@ class Forms:
         form = self.known.get(prefix)
         if form is None:
             form = additions.form_at(data, at)
-            if form is not None and form.prefix == prefix:
+            if form is not None and form.size == len(prefix):
+                form.prefix = prefix
                 if len(self.known) >= MOST_FORMS:
                     self.known.clear()
                 self.known[prefix] = form

@@ -35,7 +35,6 @@ from storage.engine.runs import Moment, Run, text_of
 from storage.engine.stream import Stream
 from storage.engine.trimming import Trim, quiet_room
 from storage.errors import StorageFailure
-from storage.keyspace.databases import Database
 
 FormAt = Callable[[bytes, int], Form | None]
 Cut = Callable[[bytes, int, Form, int, list[bytes]], tuple[list[bytes], int, bool]]
@@ -157,7 +156,7 @@ class Adder:
             if at == len(data):
                 break
             # An entry that is followed by a trimming was added alone: others like it may follow.
-            if not form.options or data[at : at + len(form.prefix)] != form.prefix:
+            if not form.options or not additions.goes_on(data, at, form):
                 form = self._form_at(data, at, form)
         if len(read.replies) > counted:
             self._count(read, start, at, counted, watch.tick() - began)
@@ -192,14 +191,18 @@ class Adder:
     def _run(self, read: Read, form: Form, at: int) -> int:
         """Adds as many entries at once as may be; returns where their requests end."""
         options = self._options_of(form.options) if form.options else _NO_OPTIONS
-        stream = self._open(read.db, form.key) if options.plain else None
-        if stream is None:
+        if not options.plain:
+            return at
+        stream = open_stream(read.db, form.key, self._keyspace.now_ms)
+        if stream is None or (
+            self._policies.active and self._policies.wants_groups(read.db, form.key, stream)
+        ):
             return at
         entry_id = ids.MIN
         if form.ms >= 0:
-            entry_id = ids.join(form.ms, form.seq)
-            if entry_id <= stream.last_id:
+            if not stream.admits(form.ms, form.seq):
                 return at
+            entry_id = ids.join(form.ms, form.seq)
         trim = options.trim
         room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
         waiting = self._blocking.waiting
@@ -229,7 +232,7 @@ class Adder:
         names = stream.log.names()
         if self._direct:
             # Nothing is put into lists for a request that stands alone.
-            start = at + len(form.prefix)
+            start = at + form.size
             end, alike = additions.end_of(read.data, start, form, names)
             if end < 0:
                 return 0, at
@@ -244,13 +247,6 @@ class Adder:
             for piece in pieces:
                 self._add_one(read, form, stream, entry_id, piece, alike, heeded)
         return len(pieces), end
-
-    def _open(self, db: Database, key: bytes) -> Stream | None:
-        """Return the stream to which entries may be added here, ``None`` without one."""
-        stream = open_stream(db, key, self._keyspace.now_ms)
-        if stream is None or not self._policies.active:
-            return stream
-        return None if self._policies.wants_groups(db, key, stream) else stream
 
     def _add_one(
         self,
@@ -269,7 +265,10 @@ class Adder:
             number: int = stream.next_usual(moment)
             ms, seq = moment.ms, number
             if number >= 0:
-                entry_id, text = moment.first + number, moment.text(number)
+                if moment.shares(number):
+                    entry_id, text = moment.ids[number], moment.texts[number]
+                else:
+                    entry_id, text = moment.first + number, moment.text(number)
             else:
                 entry_id = stream.next_from(moment.first)
                 ms, text = ids.UNKNOWN, text_of(*ids.split(entry_id))
@@ -283,8 +282,13 @@ class Adder:
         self, read: Read, form: Form, stream: Stream, pieces: list[bytes], names: list[bytes] | None
     ) -> None:
         """Adds entries with these fields and values as a run."""
-        first = stream.next_from(read.moment.first)
-        run = Run(first, form.fields, names, pieces)
+        moment = read.moment
+        number: int = stream.next_usual(moment)
+        if number >= 0:
+            first = moment.first + number
+            run = Run(first, form.fields, names, pieces, moment.ms, number)
+        else:
+            run = Run(stream.next_from(moment.first), form.fields, names, pieces)
         stream.add_run(run)
         read.replies += run.texts
         if read.heeded:

@@ -35,6 +35,8 @@ these. An entry of up to 4095 bytes whose names the node has is shorter than in 
 least: 6 around the name, and 4 by which its value is shorter.
 """
 _LONG: Final = 4096
+_SHORTEST_COUNT: Final = len(b"*2\r")
+"""How many bytes an array's first line has at least before its end."""
 _OBJECTS: Final = 90
 """Bytes of memory for an entry beside those of its RESP form, about."""
 _PACKED: Final = 10
@@ -184,6 +186,11 @@ class Block:
         else:
             self._mixed = True
 
+    @property
+    def measures(self) -> bool:
+        """Whether entries are measured when they are added, whatever their field names are."""
+        return IS_COMPILED and self._mixed
+
     def append(
         self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
     ) -> None:
@@ -197,7 +204,7 @@ class Block:
         if exactly:
             self._mixed = True
             self.measure()
-            at = next_line(payload, len(payload) - size)
+            at = next_line(payload, len(payload) - size + _SHORTEST_COUNT)
             self._measured += nodes.entry_size(
                 payload, at, ms - self._ms, seq - self._seq, self._names, alike
             )
@@ -271,7 +278,7 @@ class Block:
         """Adds entries of the run from place ``at`` to ``stop``, or fewer if not all of them surely
         go into this block; returns where those end. The next one may go into it, too. ``alike``
         tells that the field names of all are :attr:`names`."""
-        first = run.first + at
+        first = run.first + at if at else run.first
         if self._far and not self._are_near(run, at, stop):
             self._note(first)
             self._note(run.first + stop - 1)
@@ -305,7 +312,7 @@ class Block:
         else:
             self.ids += islice(counting_from(first), count)
             self.payloads += payloads
-        self.last = first + count - 1
+        self.last = first + (count - 1)
         self.taken += count
         self._unmeasured += count
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "EntryLog", "decode_entry", "encode_entry", "id_of"]
 
+_NO_NAMES: Final[list[bytes]] = []
 _NOWHERE: Final = (0,)
 """In the place of an entry's, where there is no such entry."""
 _SAMPLE: Final = 128
@@ -104,9 +105,10 @@ class EntryLog:
 
     def names(self) -> list[bytes]:
         """Return the field names with which the newest block began, as bulk strings: most likely
-        the next entry has the same. Not to be changed; empty without a block."""
-        if not self._blocks:
-            return []
+        the next entry has the same. Not to be changed; empty where it hardly has, or without a
+        block."""
+        if not self._blocks or self._blocks[-1].measures:
+            return _NO_NAMES
         names = self._blocks[-1].names
         if names is not self._names:
             self._names, self._bulks = names, list(map(bulk, names))

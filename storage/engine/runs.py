@@ -33,14 +33,22 @@ class Run:
     __slots__ = ("fields", "first", "header", "ms", "names", "pieces", "seq", "texts")
 
     def __init__(
-        self, first: int, fields: int, names: list[bytes] | None, pieces: list[bytes]
+        self,
+        first: int,
+        fields: int,
+        names: list[bytes] | None,
+        pieces: list[bytes],
+        ms: int = UNKNOWN,
+        seq: int = UNKNOWN,
     ) -> None:
+        """``ms`` and ``seq`` are the halves of ``first`` if these are known."""
         self.first = first
         self.fields = fields
         self.names = names
         self.header = b"*%d\r\n" % (2 * fields)
         self.pieces = pieces
-        ms, seq = split(first)
+        if ms == UNKNOWN:
+            ms, seq = split(first)
         self.texts = _texts(ms, seq, len(pieces))
         has_room = ms < NATIVE and seq < NATIVE
         self.ms: i64 = ms if has_room else UNKNOWN
@@ -52,7 +60,7 @@ class Run:
     @property
     def last(self) -> int:
         """The ID of the last entry."""
-        return self.first + len(self.pieces) - 1
+        return self.first + (len(self.pieces) - 1)
 
     def payloads(self) -> list[bytes]:
         """The RESP forms of the entries."""
@@ -77,14 +85,35 @@ class Moment:
     it.
 
     It knows the beginnings of the IDs that are usual then, so that no integer of 128 bits has to be
-    shifted for each entry."""
+    shifted for each entry. Streams that have entries of the same time share the objects of their
+    IDs: ``ids``, and ``texts``, which are bulk strings, from ``first`` on."""
 
-    __slots__ = ("_heads", "first", "ms")
+    __slots__ = ("_heads", "_highest", "first", "ids", "ms", "texts")
 
     def __init__(self, ms: int) -> None:
         self.ms = ms
         self.first = ms << 64
         self._heads = [b"", b"", b""]
+        self._highest: i64 = UNKNOWN
+        self.ids = _NO_IDS
+        self.texts = _NO_TEXTS
+
+    def shares(self, seq: i64) -> bool:
+        """Return whether the ID with this sequence number, below :data:`USUAL`, is in :attr:`ids`
+        and :attr:`texts`, which it is when it is wanted for the third time at the latest: the
+        numbers of one stream rise, so that it never asks for one twice."""
+        if seq > self._highest:
+            self._highest = seq
+            return False
+        count = len(self.ids)
+        if seq == count:
+            if not count:
+                self.ids, self.texts = [], []
+            number: int = seq  # Else the sum would be a native integer.
+            self.ids.append(self.first + number)
+            self.texts.append(self.text(number))
+            return True
+        return seq < count
 
     def text(self, seq: int) -> bytes:
         """Return the ID with this sequence number, below :data:`USUAL`, as a bulk string."""
@@ -135,4 +164,7 @@ def _head(ms: int, digits: int) -> bytes:
 
 
 _heads: Final[dict[int, bytes]] = {}
+_NO_IDS: Final[list[int]] = []
+_NO_TEXTS: Final[list[bytes]] = []
+"""What moments have in common of which no IDs are shared; nothing is ever added to them."""
 _MOST_HEADS: Final = 64

@@ -100,6 +100,12 @@ class Stream:
         :data:`.ids.NATIVE`."""
         return self._last_ms >= 0 or self._last_id < entry_id
 
+    def admits(self, ms: i64, seq: i64) -> bool:
+        """Return whether the ID with these halves is above :attr:`last_id`."""
+        if self._last_ms >= 0:
+            return ms > self._last_ms or (ms == self._last_ms and seq > self._last_seq)
+        return ids.join(ms, seq) > self._last_id
+
     def next_usual(self, moment: Moment) -> i64:
         """Return the sequence number of an entry that is added at this moment, if it is a usual one
         with the milliseconds of that; -1 if not. Most integers of 128 bits are avoided so."""
@@ -177,6 +183,8 @@ class Stream:
         """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""
         payloads = self.log.append_run(run)
         self.last_id = run.last
+        if run.ms >= 0:
+            self._last_ms, self._last_seq = run.ms, run.seq + len(payloads) - 1
         self.entries_added += len(payloads)
         return payloads
 

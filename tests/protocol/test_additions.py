@@ -26,7 +26,7 @@ NAMES = [b"f", b"longer"]
 def form_of(fields: int) -> Form:
     """What requests of so many fields begin with that begin with PREFIX."""
     form = Form()
-    form.prefix, form.key, form.fields = PREFIX, b"k", fields
+    form.prefix, form.size, form.key, form.fields = PREFIX, len(PREFIX), b"k", fields
     return form
 
 
@@ -70,7 +70,7 @@ def test_a_form_is_what_stands_before_the_fields(
         form = form_at(b"..." + request, 3)
         assert (form is None) == (len(key) == 500 and form_at is not additions.form_at)
         if form is not None:
-            assert form.prefix == request[: -len(piece(b"1", b"2"))]
+            assert form.size == len(request) - len(piece(b"1", b"2"))
             assert (form.key, form.fields, form.header) == (key, 2, b"*4\r\n")
             assert form.options == b"".join(map(bulk, options))
 
@@ -98,6 +98,18 @@ def test_anything_else_has_no_form(form_at: FormAt, data: bytes) -> None:
     assert form_at(b"..." + data, 3) is None
 
 
+@pytest.mark.parametrize("others", [[b"k2"], [b"j1"], [b"k1+"], [b"k2", b"k3"], []])
+def test_requests_with_another_key_are_not_cut_with_those_before(others: list[bytes]) -> None:
+    data = b"".join([pack(b"XADD", key, b"*", b"f", b"v") for key in (b"k1", b"k1", *others)])
+    form = additions.form_at(data, 0)
+    assert form is not None
+    pieces, end, _ = additions.cut(data, 0, form, 9, [])
+    assert pieces == [bulk(b"f") + bulk(b"v")] * 2
+    if others:
+        assert additions.form_at(data, end, form) is form
+        assert additions.cut(data, end, form, 9, [])[0] == pieces[:1]
+
+
 @pytest.mark.parametrize(
     ("text", "ms", "seq"),
     [
@@ -112,7 +124,7 @@ def test_the_form_of_a_request_with_an_id_includes_it(text: bytes, ms: int, seq:
     request = pack(b"XADD", b"key", text, b"f", b"1", b"longer", b"2")
     form = additions.form_at(b"..." + request, 3)
     assert form is not None
-    assert form.prefix == request[: -len(piece(b"1", b"2"))]
+    assert form.size == len(request) - len(piece(b"1", b"2"))
     assert (form.key, form.fields, form.options) == (b"key", 2, b"")
     assert (form.ms, form.seq, form.text) == (ms, seq, bulk(text))
     assert additions.cut(request, 0, form, 1, []) == ([piece(b"1", b"2")], len(request), False)

@@ -199,7 +199,7 @@ def test_where_blocks_come_faster_than_rounds_the_oldest_are_packed_at_once(
     monkeypatch.setattr(compression, "WAITING", 2)
     limits = StreamLimits()
     log = full_blocks(limits, 5)
-    assert [size is None for size in held(log)] == [False, False, False, True, True, True]
+    assert [size is None for size in held(log)] == [False, False, False, False, True, True]
     log.check()
     limits.packer.round(COLD_AFTER_MS)
     limits.packer.round(COLD_AFTER_MS + 1)

@@ -12,7 +12,7 @@ from storage.aof.commands import add_entry
 from storage.engine import block, ids, runs
 from storage.engine.entries import encode_entry
 from storage.engine.limits import StreamLimits
-from storage.engine.runs import Run
+from storage.engine.runs import Moment, Run
 from storage.engine.stream import Stream
 from storage.engine.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
 from tests.support.wire import bulk
@@ -20,11 +20,12 @@ from tests.support.wire import bulk
 MS = 1_700_000_000_000
 
 
-def run_of(first: int, entries: list[list[bytes]]) -> Run:
+def run_of(first: int, entries: list[list[bytes]], known: bool = False) -> Run:
     names = entries[0][::2]
     alike = all(items[::2] == names for items in entries)
     pieces = [b"".join(map(bulk, items)) for items in entries]
-    return Run(first, len(names), list(map(bulk, names)) if alike else None, pieces)
+    bulks = list(map(bulk, names)) if alike else None
+    return Run(first, len(names), bulks, pieces, *(ids.split(first) if known else ()))
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,28 @@ def test_entries_are_spelt_as_they_are_one_by_one(
     assert run.payloads() == singly
     assert run.texts == [bulk(ids.text(first + place)) for place in range(12)]
     assert run.commands(b"key") == b"".join([add_entry(b"key", payload) for payload in singly])
+    known = run_of(first, entries, known=True)
+    assert (known.texts, known.ms, known.seq) == (run.texts, run.ms, run.seq)
+
+
+def test_ids_that_streams_ask_for_again_are_shared() -> None:
+    moment = Moment(MS)
+    asked = [0, 1, 0, 2, 0, 1, 1, 3, 3]
+    shared = [moment.shares(seq) for seq in asked]
+    assert shared == [False, False, True, False, True, True, True, False, False]
+    assert moment.ids == [ids.join(MS, 0), ids.join(MS, 1)]
+    assert (
+        moment.texts == [moment.text(0), moment.text(1)] == [bulk(ids.text(n)) for n in moment.ids]
+    )
+    assert not Moment(MS + 1).ids
+
+
+def test_a_run_may_go_on_in_the_next_millisecond() -> None:
+    stream = Stream(StreamLimits())
+    stream.add_run(run_of(ids.join(MS, ids.HALF - 1), [[b"f", b"v"]] * 4))
+    assert stream.last_id == ids.join(MS + 1, 1)
+    assert stream.next_usual(Moment(MS + 1)) == 2
+    stream.check()
 
 
 def test_every_millisecond_has_its_own_text() -> None:
@@ -108,6 +131,7 @@ def test_runs_end_blocks_where_single_entries_do(
         b.node_size() for b in singly.log.blocks
     ]
     assert (together.last_id, together.entries_added) == (singly.last_id, singly.entries_added)
+    assert together.next_usual(Moment(now)) == singly.next_usual(Moment(now))
 
 
 def test_a_run_ends_a_block_at_the_same_byte_as_single_entries() -> None:

@@ -399,3 +399,13 @@ def test_the_number_of_the_next_entry_is_the_same_whether_halves_of_the_last_id_
     known.add_packed(unknown.last_id, *halves, payload, len(payload), True)
     assert known.last_id == unknown.last_id
     assert known.next_usual(Moment(5)) == unknown.next_usual(Moment(5)) == following
+
+
+def test_only_an_id_above_the_last_one_is_admitted() -> None:
+    known, unknown = stream_of(1), stream_of(1)
+    unknown.last_id = ids.join(5, 3)
+    known.add_packed(unknown.last_id, 5, 3, encode_entry(unknown.last_id, ITEMS), 0, True)
+    wanted = [(4, 9), (5, 2), (5, 3), (5, 4), (6, 0)]
+    admitted = [False, False, False, True, True]
+    assert [known.admits(*halves) for halves in wanted] == admitted
+    assert [unknown.admits(*halves) for halves in wanted] == admitted
