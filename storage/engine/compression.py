@@ -111,6 +111,13 @@ def _narrow(numbers: Sequence[int]) -> Sequence[int]:
         middle = count // 2
         if numbers[middle] - first == middle * even.step and numbers == list(even[: count + 1]):
             return even
+    return fitting(numbers)
+
+
+def fitting(numbers: Sequence[int]) -> Sequence[int]:
+    """Return the ascending numbers in an array of the narrowest type, or a list if none is wide
+    enough."""
+    count, highest = len(numbers), numbers[-1]
     if highest < 1 << 8:  # An array of bytes is one object, others are two.
         return bytes(numbers)
     if highest >= 1 << 64:

@@ -1,25 +1,26 @@
 """The IDs of the entries of a segment, by place.
 
-An ID above 2**62 is an object of 48 bytes. A packed column, to which nobody adds, keeps a code of 8
-bytes for each instead: the distance in milliseconds from the first ID, above as many bits as the
-longest sequence number has. Codes ascend as IDs do, so they are bisected themselves. IDs that are
-too far apart for that stay as they are.
+An ID above 2**62 is an object of 48 bytes. A packed column, to which nobody adds, keeps a code for
+each instead: the distance in milliseconds from the first ID, above as many bits as the longest
+sequence number has. Codes ascend as IDs do, so they are bisected themselves, and those of a segment
+mostly have room in two bytes each, so that few lines of a cache are looked at. IDs that are too far
+apart for 64 bits stay as they are.
 """
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import compress
 from typing import Final
 
+from storage.engine.compression import fitting
 from storage.engine.ids import HALF, decode
 
 _BITS: Final = 64
-"""How many bits a code has."""
-_NO_CODES: Final = array("Q")
-"""What unpacked columns have in common; nothing is ever added to it."""
+"""How many bits a code has, at most."""
+_NO_CODES: Final[Sequence[int]] = ()
+"""What unpacked columns have in common."""
 
 
 class IDColumn:
@@ -56,7 +57,7 @@ class IDColumn:
         sequence number has in them: 64 where they are the IDs themselves."""
         if self._open is not None:
             return self._open[low:high], 0, _BITS
-        return self._codes[low:high].tolist(), self._base, self._shift
+        return list(self._codes[low:high]), self._base, self._shift
 
     def slice(self, low: int, high: int) -> list[int]:
         """The IDs at the places from ``low`` to below ``high``."""
@@ -131,7 +132,7 @@ class IDColumn:
         if (times[-1] - base).bit_length() + shift > _BITS:
             return
         pairs = zip(times, numbers, strict=True)
-        self._codes = array("Q", [time - base << shift | number for time, number in pairs])
+        self._codes = fitting([time - base << shift | number for time, number in pairs])
         self._base, self._shift, self._mask = base, shift, (1 << shift) - 1
         self._open = None
 
@@ -140,7 +141,7 @@ class IDColumn:
         if self._open is not None:
             self._open = list(compress(self._open, chosen))
         else:
-            self._codes = array("Q", compress(self._codes, chosen))
+            self._codes = fitting(list(compress(self._codes, chosen)))
 
     def copy(self) -> IDColumn:
         """An equal, independent column."""
