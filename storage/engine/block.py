@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.engine import nodes
 from storage.engine.compression import Folded, Packed, Packer, ends_of
 from storage.engine.entries import Stretch, names_in, next_line, pack
-from storage.engine.ids import HALF, MIN, NATIVE, UNKNOWN, split
+from storage.engine.ids import HALF, NATIVE, UNKNOWN, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 
@@ -27,6 +27,7 @@ _USUAL_PER_ENTRY: Final = 12
 and the sequence numbers less than _NEAR above or below: within a transaction, for which time
 stands still, they go up and up."""
 _NEAR: Final = 4096
+_FAR: Final = (_NEAR - 1) << 64
 _HEAD: Final = 32
 """A node's bytes before its first entry beside the field names, at most."""
 _NAME: Final = 10
@@ -122,8 +123,8 @@ class Block:
 
     What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
     ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
-    enough to tell in most cases that another entry fits. IDs from ``_far`` on are not near the
-    first; it is 0 when the block has had one that is not.
+    enough to tell in most cases that another entry fits, while all IDs are surely ``_near`` the
+    first.
 
     Once an entry had other field names than the first the bound is soon too high, so that each of
     those that follow is measured when it is added (``_mixed``). That is quick where the halves of
@@ -133,11 +134,11 @@ class Block:
 
     __slots__ = (
         "_bound",
-        "_far",
         "_measured",
         "_mixed",
         "_ms",
         "_names",
+        "_near",
         "_packed",
         "_saved",
         "_seq",
@@ -161,11 +162,11 @@ class Block:
             saved += len(name)
         self._saved = saved
         ms, seq = split(first)
-        self._far = (ms + _NEAR) << 64
         has_room = ms < NATIVE and seq < NATIVE
         self._ms: i64 = ms if has_room else UNKNOWN
         self._seq: i64 = seq if has_room else UNKNOWN
         self._mixed = False
+        self._near = True
         self._measured: i64 = 0
         self._unmeasured: i64 = 0
         self._bound: i64 = 0
@@ -211,7 +212,7 @@ class Block:
         else:
             self._unmeasured += 1
             self._bound += size - self._saved if alike and size < _LONG else size
-        if self._far and not self._is_near(ms, seq):
+        if self._near and not self._is_near(ms, seq):
             self._note(entry_id)
         self.ids.append(entry_id)
         self.payloads.append(payload)
@@ -229,13 +230,13 @@ class Block:
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
         returns how many there were. The next one may go into it, too."""
-        if self._packed is not None or (self._far and not (run.near and 0 <= self._seq < _NEAR)):
+        if self._packed is not None or (self._near and not (run.near and 0 <= self._seq < _NEAR)):
             return 0
         end = len(run.sizes)
         if limits.max_entries > 0:
             end = min(end, at + limits.max_entries - self.taken)
-        if self._far:
-            end = min(end, bisect_left(run.entry_ids, self._far))
+        if self._near:
+            end = min(end, bisect_left(run.entry_ids, self.first + _FAR))
         taken, bound = self._count_fitting(run, at, end, limits)
         if taken:
             self.ids += run.entry_ids[at : at + taken]
@@ -279,7 +280,7 @@ class Block:
         go into this block; returns where those end. The next one may go into it, too. ``alike``
         tells that the field names of all are :attr:`names`."""
         first = run.first + at if at else run.first
-        if self._far and not self._are_near(run, at, stop):
+        if self._near and not self._are_near(run, at, stop):
             self._note(first)
             self._note(run.first + stop - 1)
         per_entry = self._per_entry()
@@ -318,8 +319,9 @@ class Block:
 
     def _note(self, entry_id: int) -> None:
         """Notes whether all IDs are still near the first."""
-        if entry_id >= self._far or _NEAR <= (entry_id - self.first) & HALF <= HALF - _NEAR:
-            self._far = MIN
+        distance = entry_id - self.first
+        if distance >= _FAR or _NEAR <= distance & HALF <= HALF - _NEAR:
+            self._near = False
 
     def surely_takes(self, size: i64, limits: StreamLimits) -> bool:
         """Whether an entry goes into this block for certain, as far as the bound tells."""
@@ -337,7 +339,7 @@ class Block:
 
     def _per_entry(self) -> i64:
         """Return how many bytes an entry takes at most beside its fields and values."""
-        return _USUAL_PER_ENTRY if self._far else _MOST_PER_ENTRY
+        return _USUAL_PER_ENTRY if self._near else _MOST_PER_ENTRY
 
     def node_size(self) -> int:
         """Return how many bytes the block would take as a node of Redis."""
@@ -375,7 +377,7 @@ class Block:
         twin.last, twin.taken = self.last, self.taken
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
         twin._packed = None if self._packed is None else self._packed.copy()
-        twin._far, twin._measured, twin._mixed = self._far, self._measured, self._mixed
+        twin._near, twin._measured, twin._mixed = self._near, self._measured, self._mixed
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
 
@@ -524,7 +526,7 @@ class Block:
         block.last, block.taken = last, node.count + deleted
         block._measured = node.size - nodes.head_size(node.count, deleted, names)
         if not near:
-            block._far = MIN
+            block._near = False
         return block
 
     # --- its outline, for a log that is written anew --------------------------------------
