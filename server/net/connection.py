@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         if self._state.phase is Phase.STOPPED:
             self.transport.abort()
             return
-        self._peers.open.add(self)
+        self._peers.open[self] = None
         if len(self._state.sessions) >= self._state.config.maxclients:
             self._turn_away(errors.TOO_MANY_CLIENTS)
             return
@@ -249,7 +249,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the client and everything it waits for."""
-        self._peers.open.discard(self)
+        self._peers.open.pop(self, None)
         self._leave()
 
     # --- requests and replies -------------------------------------------------------------

@@ -225,14 +225,10 @@ class Session:
         self.id = identity
         self.link = link
         self.seen_ms = link.created_ms
-        self.closing = False
-        """Set by a command after whose reply the connection ends."""
         self.ending: Ending | None = None
         """What a fault has done to the present command."""
         self.parked: Waiter | Job | None = None
         """The command whose reply comes later."""
-        self.paused = False
-        """Whether a request of the client waits for the end of a pause."""
         self.reading: object = None
         """The options of the last XREADGROUP, which a worker sends again and again."""
         self.noted = 0
@@ -253,21 +249,26 @@ class Session:
         self.commands = 0
         """How many requests have been answered, or have begun to wait for their answer."""
         self.reasons = 0
-        self.reset(database, user, authenticated)
         self.library = b"", b""
         """The name and the version of what the client is made with, as it says itself."""
+        # Where they are compiled, flags that follow each other take a byte each.
+        self.closing = False
+        """Set by a command after whose reply the connection ends."""
+        self.paused = False
+        """Whether a request of the client waits for the end of a pause."""
+        self.reset(database, user, authenticated)
 
     def reset(self, database: Database, user: User, authenticated: bool) -> None:
         """The state of a client that has just connected (subscriptions are ended elsewhere, and so
         is the watching of keys). It is ``user``, whose password it has to say first unless it is
         ``authenticated``."""
-        self.db = database
         self.resp3 = False
-        self.name = b""
-        self.account = user
         self.authenticated = authenticated
         self.no_evict = False
         self.no_touch = False
+        self.db = database
+        self.name = b""
+        self.account = user
         self.muting: str | None = None
         self.transaction: Transaction | None = None
         self.update_reasons()
