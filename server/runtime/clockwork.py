@@ -24,17 +24,22 @@ class EndOfRound:
     ``scheduled`` tells whether it will.
     """
 
-    __slots__ = ("_act", "scheduled")
+    __slots__ = ("_act", "_loop", "scheduled")
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.scheduled = False
 
     def schedule(self) -> None:
         """Has ``act`` called, if that has not been asked for in this round."""
         if not self.scheduled:
             self.scheduled = True
-            asyncio.get_running_loop().call_soon(self._run)
+            loop = self._loop
+            if loop is None or not loop.is_running():
+                # This asks the system for the number of the process, so not in each round.
+                loop = self._loop = asyncio.get_running_loop()
+            loop.call_soon(self._run)
 
     def _run(self) -> None:
         self.scheduled = False

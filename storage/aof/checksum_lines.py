@@ -23,6 +23,8 @@ from storage.errors import BadBytes
 MARK: Final = b"#CRC32C:"
 """How a checksum line begins."""
 
+_HEX: Final = [b"%02x" % byte for byte in range(256)]
+
 LONGEST_LINE: Final = len(MARK) + 8 + len(b":") + 20 + len(b"\r\n")
 """No checksum line has more bytes."""
 
@@ -54,7 +56,9 @@ NOTHING: Final = Uncovered()
 def with_line(data: bytes, before: Uncovered) -> bytes:
     """The data and the line that covers them and what is before them."""
     checksum, size = crc32c(data, before.checksum), before.size + len(data)
-    return b"%b#CRC32C:%08x:%d\r\n" % (data, checksum, size)
+    first, second = _HEX[checksum >> 24], _HEX[checksum >> 16 & 0xFF]
+    third, fourth = _HEX[checksum >> 8 & 0xFF], _HEX[checksum & 0xFF]
+    return b"%b#CRC32C:%b%b%b%b:%d\r\n" % (data, first, second, third, fourth, size)
 
 
 def with_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -28,6 +28,8 @@ CLAIMED_AT_ONCE: Final = 1000
 _THOUSAND: Final = 1000
 _REST: Final = [b"%03d-" % number for number in range(_THOUSAND)]
 _SEQUENCE: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
+_ABOVE: Final = [10 ** len(b"%d" % number) for number in range(_THOUSAND)]
+"""The lowest number that has more digits than this one."""
 _LENGTH: Final = [b"$%d" % number for number in range(_THOUSAND)]
 
 
@@ -46,6 +48,11 @@ def bulk(word: bytes) -> bytes:
     return b"%b\r\n%b\r\n" % (_length(word), word)
 
 
+def bulk_pair(first: bytes, second: bytes) -> bytes:
+    """Encode two words that follow each other, such as the key and the name of a group."""
+    return b"%b\r\n%b\r\n%b\r\n%b\r\n" % (_length(first), first, _length(second), second)
+
+
 def _length(word: bytes) -> bytes:
     size = len(word)
     return _LENGTH[size] if size < _THOUSAND else b"$%d" % size
@@ -56,37 +63,61 @@ def bulk_id(entry_id: int) -> bytes:
     return bulk(text(entry_id))
 
 
-def bulk_ids(entry_ids: Sequence[int]) -> bytes:
+def bulks(words: Sequence[bytes]) -> bytes:
+    """Words of a command as bulk strings, one after the other. Those that follow each other and are
+    equally long, as most IDs are, share what stands between them."""
+    listed = list(words)
+    parts: list[bytes] = []
+    at, count = 0, len(listed)
+    while at < count:
+        start, size = at, len(listed[at])
+        while at < count and len(listed[at]) == size:
+            at += 1
+        head = _length(listed[start]) + b"\r\n"
+        parts += (head, (b"\r\n" + head).join(listed[start:at]), b"\r\n")
+    return b"".join(parts)
+
+
+def bulk_ids(entry_ids: Sequence[int], ascending: bool = False) -> bytes:
     """Stream IDs as bulk strings, one after the other.
 
-    Those of one millisecond with equally long sequence numbers begin with the same bytes, and those
-    of one second with nearly the same: most that are delivered together are such IDs.
+    Those of one second nearly begin with the same bytes. Where it is known that they ascend, and
+    two are one apart, more such are likely: these have all but their sequence numbers in common.
     """
+    listed = list(entry_ids)
     parts: list[bytes] = []
-    before, second, digits, head, start = -1, -1, 0, b"", b""
-    base = ms = seq = 0
-    for entry_id in entry_ids:
-        if base:
-            seq = entry_id - base
-            if not 0 <= seq < _THOUSAND:
-                base = 0
-        if not base:
-            ms, seq = split(entry_id)
-            if seq >= _THOUSAND or ms < _THOUSAND:
-                parts.append(bulk_id(entry_id))
-                continue
-            if ms == before:  # A third one is likely: to subtract takes a third of the time.
-                base = entry_id - seq
-        end = _SEQUENCE[seq]
-        if ms != before or len(end) != digits:
-            if ms // _THOUSAND != second or len(end) != digits:
-                second, digits = ms // _THOUSAND, len(end)
+    before, after, second, digits, text, head = -1, -1, -1, 0, b"", b""
+    at, count = 0, len(listed)
+    while at < count:
+        ms, seq = split(listed[at])
+        if seq >= _THOUSAND or ms < _THOUSAND:
+            parts.append(bulk_id(listed[at]))
+            at += 1
+            continue
+        size = 1
+        if ascending and seq == after and ms == before:
+            size = _consecutive(listed, at, min(count - at, _ABOVE[seq] - seq))
+        ends = len(_SEQUENCE[seq])
+        if ms != before or ends != digits:
+            if ms // _THOUSAND != second or ends != digits:
+                second, digits = ms // _THOUSAND, ends
                 text = b"%d" % second
-                head = b"$%d\r\n%b" % (len(text) + len(b"000-") + digits - len(b"\r\n"), text)
-            before, start = ms, head + _REST[ms - second * _THOUSAND]
-        parts.append(start)
-        parts.append(end)
+                text = b"$%d\r\n%b" % (len(text) + len(b"000-") + ends - len(b"\r\n"), text)
+            before, head = ms, text + _REST[ms - second * _THOUSAND]
+        parts.append(head)
+        parts.append(_SEQUENCE[seq] if size == 1 else head.join(_SEQUENCE[seq : seq + size]))
+        at += size
+        after = seq + size
     return b"".join(parts)
+
+
+def _consecutive(entry_ids: list[int], at: int, most: int) -> int:
+    """Return how many ascending IDs from this place on follow each other: up to ``most``, and at
+    least half as many as there are."""
+    first, size = entry_ids[at], most
+    while size > 1 and entry_ids[at + size - 1] - first != size - 1:
+        size //= 2
+    return size
 
 
 def number(value: int) -> bytes:
@@ -133,7 +164,7 @@ def _claim_head(words: int, names: bytes) -> bytes:
 
 
 def _names(key: bytes, group: bytes, consumer: bytes) -> bytes:
-    return b"".join((bulk(key), bulk(group), bulk(consumer)))
+    return bulk_pair(key, group) + bulk(consumer)
 
 
 def _claim_state(time: int, count: int) -> bytes:

@@ -11,6 +11,8 @@ from storage.aof.commands import (
     CLAIMED_AT_ONCE,
     bulk,
     bulk_ids,
+    bulk_pair,
+    bulks,
     claim,
     command,
     deliver_again,
@@ -128,7 +130,7 @@ def set_group_position(effect: e.GroupPositionSet, last_id: bytes) -> bytes:
     if not effect.explicit or effect.entries_read is not None:
         head = b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n"
         read = b"$11\r\nENTRIESREAD\r\n" + bulk(counter(effect.entries_read))
-    return b"".join((head, bulk(effect.key), bulk(effect.group), last_id, read))
+    return b"".join((head, bulk_pair(effect.key, effect.group), last_id, read))
 
 
 def _group_destroyed(effect: e.GroupDestroyed) -> list[bytes]:
@@ -196,10 +198,10 @@ def _policy_set(effect: e.PolicySet) -> list[bytes]:
 
 
 def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
-    if effect.words:
-        return [command(b"XACK", effect.key, effect.group, *effect.words)]
-    head = b"*%d\r\n$4\r\nXACK\r\n" % (3 + len(effect.ids))
-    return [b"".join((head, bulk(effect.key), bulk(effect.group), bulk_ids(effect.ids)))]
+    words, entry_ids = effect.words, effect.ids
+    named = bulks(words) if words else bulk_ids(entry_ids)
+    head = b"*%d\r\n$4\r\nXACK\r\n" % (3 + (len(words) or len(entry_ids)))
+    return [b"".join((head, bulk_pair(effect.key, effect.group), named))]
 
 
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {

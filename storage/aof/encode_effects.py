@@ -22,7 +22,6 @@ from storage.aof.commands import (
     bulk_id,
     bulk_ids,
     command,
-    counted_alike,
     deliver,
     number,
 )
@@ -164,9 +163,9 @@ class _Deliveries:
         """Adds the IDs to the XCLAIM with which the pieces end."""
         claim.count += len(effect.ids)
         out[-2 - self._pieces] = claim.head()
-        out[-1] = bulk_ids(effect.ids)
+        named = out[-1] = bulk_ids(effect.ids, ascending=True)
         self._pieces += 1
-        last_id = bulk_id(position.last_id)
+        last_id = named[named.rindex(b"$") :]
         self._claimed = claim.end(last_id)
         self._end = self._claimed + set_group_position(position, last_id) + EXEC
         out.append(self._end)
@@ -331,7 +330,7 @@ class EffectEncoder:
             not isinstance(effect, e.Delivered)
             or not effect.new
             or not isinstance(position, e.GroupPositionSet)
-            or counted_alike(effect.counts, 0) < len(effect.ids)
+            or len(effect.ids) > CLAIMED_AT_ONCE
         ):
             return False
         deliveries = self._deliveries

@@ -321,8 +321,8 @@ class Delivered:
     """The entries are pending for the consumer, with this delivery time and these delivery counts.
 
     ``seen`` is when the consumer asked for them, which is its seen-time and active-time. ``new``
-    tells that they are new to the group and that it has moved on to the last of them, which the
-    :class:`GroupPositionSet` behind this says."""
+    tells that they are new to the group, in ascending order and each delivered once, and that it
+    has moved on to the last of them, which the :class:`GroupPositionSet` behind this says."""
 
     __slots__ = ("consumer", "counts", "db", "group", "ids", "key", "new", "seen", "time")
 

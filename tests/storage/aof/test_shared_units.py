@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aof import commands, encode_effects
-from storage.aof.commands import bulk, bulk_ids
+from storage.aof.commands import bulk, bulk_ids, bulks
 from storage.engine import ids
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
@@ -49,6 +49,21 @@ def written(*lines: str) -> list[str]:
 @given(st.lists(st.builds(ids.join, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))))
 def test_ids_are_encoded_one_after_the_other(entry_ids: list[int]) -> None:
     assert bulk_ids(entry_ids) == b"".join(bulk(ids.text(entry_id)) for entry_id in entry_ids)
+
+
+@given(
+    st.lists(st.builds(ids.join, st.integers(998, 1003), st.integers(0, 1001)), unique=True),
+    st.integers(1, 30),
+)
+def test_ids_that_ascend_are_encoded_one_after_the_other(starts: list[int], size: int) -> None:
+    entry_ids = sorted({start + number for start in starts for number in range(size)})
+    expected = b"".join(bulk(ids.text(entry_id)) for entry_id in entry_ids)
+    assert bulk_ids(entry_ids, ascending=True) == expected
+
+
+@given(st.lists(st.binary(max_size=1002)))
+def test_words_are_encoded_one_after_the_other(words: list[bytes]) -> None:
+    assert bulks(words) == b"".join(map(bulk, words))
 
 
 @given(st.lists(st.builds(ids.join, st.integers(998, 3002), st.integers(0, 1001))))
