@@ -19,13 +19,13 @@ POLICIES: Final = ("everysec", "always")
 REPEATED: Final = ("xadd", "xadd-p16", "xreadgroup-100", "consumer-loop")
 """The loads that are measured with an append-only file as well."""
 EACH_EFFECT: Final = (
-    "what a command did is written as commands, which is half of the loop's instructions: texts of"
-    " IDs that the reply has had already, a checksum, and a list for each command; it would take"
-    " texts of IDs that entries, replies and the file share"
+    "what a command did is written as commands, which is two fifths of the loop's instructions:"
+    " encoding them, a checksum, which is called through a buffer object, and a write; it would take"
+    " texts of IDs that entries, replies and the file share, and a checksum that takes plain bytes"
 )
 EACH_COMMIT: Final = (
-    "a thread syncs, and each commit hands the interpreter over to it and back, with five system"
-    " calls; it would take a thread that never needs the interpreter"
+    "a thread syncs, and each commit hands the interpreter over to it and back, which switches"
+    " threads three times; it would take a thread that never needs the interpreter"
 )
 TARGETS: Final = {
     "xadd-p16-everysec": Target("cpu_us", 0.8, why=EACH_EFFECT),

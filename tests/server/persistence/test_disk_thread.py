@@ -86,6 +86,52 @@ async def test_waiting_ends_with_the_last_of_several_jobs(jobs: DiskThread) -> N
     assert calls == [0, 1, 2]
 
 
+async def test_a_job_fails_where_there_is_no_room_for_a_pipe(
+    jobs: DiskThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[OSError | None] = []
+    problem = OSError(24, "Too many open files")
+
+    def pipe() -> tuple[int, int]:
+        raise problem
+
+    monkeypatch.setattr(os, "pipe", pipe)
+    jobs.run(lambda: None, errors.append)
+    jobs.wait()
+    monkeypatch.undo()
+    jobs.run(lambda: None, errors.append)
+    jobs.wait()
+    assert errors == [problem, None]
+
+
+async def test_a_thread_gives_back_what_it_has_opened() -> None:
+    before = len(os.listdir("/dev/fd"))
+    jobs = DiskThread()
+    jobs.run(lambda: None, lambda error: None, shares=True)
+    jobs.run_beside(lambda: None, lambda error: None)
+    jobs.close()
+    assert len(os.listdir("/dev/fd")) == before
+
+
+async def test_a_loop_may_be_closed_while_a_job_is_running(jobs: DiskThread) -> None:
+    go_on = threading.Event()
+    errors: list[OSError | None] = []
+
+    def work() -> None:
+        go_on.wait()
+
+    async def begin() -> None:
+        jobs.run(work, errors.append)
+
+    def run() -> None:
+        asyncio.run(begin())
+        go_on.set()
+
+    await asyncio.to_thread(run)
+    jobs.wait()
+    assert errors == [None]
+
+
 # --- the child -------------------------------------------------------------------------------
 
 
