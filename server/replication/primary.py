@@ -170,7 +170,9 @@ class Primary:
         backlog = self.feed.backlog
         if backlog is None:
             return
-        keep = max(backlog.start, backlog.end - self._state.config.repl_backlog_size)
+        keep = backlog.end - self._state.config.repl_backlog_size
+        if keep <= backlog.start:
+            return
         for replica in self.replicas.values():
             needs = replica.needs_from
             if needs is not None:

@@ -256,6 +256,8 @@ class Replica:
             self.session.link.send(data)
             self._state.stats.bytes_to_replicas += len(data)
             sent += len(data)
+            if self._snapshot is None and self.position == self._feed.end:
+                return
             if sent >= AT_ONCE:
                 self.resume_soon()
                 return
