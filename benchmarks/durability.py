@@ -20,8 +20,8 @@ REPEATED: Final = ("xadd", "xadd-p16", "xreadgroup-100", "consumer-loop")
 """The loads that are measured with an append-only file as well."""
 EACH_EFFECT: Final = (
     "what a command did is written as commands, which is two fifths of the loop's instructions:"
-    " encoding them, a checksum, which is called through a buffer object, and a write; it would take"
-    " texts of IDs that entries, replies and the file share, and a checksum that takes plain bytes"
+    " encoding them, a checksum, which is called by way of a buffer object, and a write; it would"
+    " take texts of IDs that entries, replies and the file share, and a checksum of plain bytes"
 )
 EACH_COMMIT: Final = (
     "a thread syncs, and each commit hands the interpreter over to it and back, which switches"
