@@ -180,10 +180,7 @@ class PendingList(Segments):
 
     def spans(self, start: int, end: int, most: int, latest: int = MOST) -> list[Span]:
         """Where up to ``most`` entries from ``start`` to ``end`` are that were delivered at
-        ``latest`` or before.
-
-        Segments in which nothing was delivered so early are passed over.
-        """
+        ``latest`` or before; segments in which nothing was are passed over."""
         found: list[Span] = []
         every = latest == MOST
         at = max(self.holder_of(start), 0)
@@ -355,6 +352,8 @@ class PendingList(Segments):
         at = 0
         while at < len(entry_ids):
             count = self._remove_from(entry_ids, at, acked)
+            if count == len(entry_ids):
+                return entry_ids
             gone += entry_ids[at : at + count]
             at += max(count, 1)
         return gone

@@ -42,7 +42,7 @@ class Stream:
     ``entries_added`` how many entries there ever were.
 
     ``policy`` are the stream's own policies by name; nothing here looks into them. ``used_ms`` is
-    the time of use that its database has noted last, by which it need not note that again."""
+    when a command has last read or changed it."""
 
     __slots__ = (
         "_last_id",

@@ -32,7 +32,7 @@ def _kept(database: Database) -> dict[bytes, Kept]:
         key: Kept(
             kind_of(value).copy(value),
             database.expires.get(key),
-            database.used[key],
+            database.used_at(key),
             database.encodings.get(key),
         )
         for key, value in database.values.items()

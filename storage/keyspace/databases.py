@@ -70,7 +70,7 @@ class Database:
         self.values: dict[bytes, Value] = {}
         self.expires: dict[bytes, int] = {}
         self.used: dict[bytes, int] = {}
-        """When each key was last used."""
+        """When each key was last used; a stream knows itself when it was read or changed."""
         self.encodings: dict[bytes, str] = {}
         """The encodings of strings where they do not follow from the value."""
         self._expiries = ExpiryQueue(self.expires)
@@ -106,7 +106,7 @@ class Database:
             if self.keyspace.on_miss is not None:
                 self.keyspace.on_miss(self.index, key)
         elif type(value) is Stream and touch:
-            self.note_use(key, value)
+            value.used_ms = self.keyspace.now_ms
         elif touch:
             self.used[key] = self.keyspace.now_ms
         return value
@@ -127,15 +127,15 @@ class Database:
         if value is None:
             return None
         if type(value) is Stream:
-            self.note_use(key, value)
+            value.used_ms = self.keyspace.now_ms
             return value
         self.used[key] = self.keyspace.now_ms
         raise WrongType
 
-    def note_use(self, key: bytes, stream: Stream) -> None:
-        """Updates the time of use, unless that was done within this millisecond."""
-        if stream.used_ms != self.keyspace.now_ms:
-            stream.used_ms = self.used[key] = self.keyspace.now_ms
+    def used_at(self, key: bytes) -> int:
+        """When an existing key was last used."""
+        value, used = self.values[key], self.used[key]
+        return max(used, value.used_ms) if type(value) is Stream else used
 
     def stream_to_read(self, key: bytes) -> Stream | None:
         """Like :meth:`stream`, for a command that reads (see :meth:`read`)."""
@@ -434,7 +434,7 @@ class Database:
 
     def _transfer(self, key: bytes, to: Database, target: bytes) -> None:
         value, at = self.values[key], self.expires.get(key)
-        used, encoding = self.used[key], self.encodings.get(key)
+        used, encoding = self.used_at(key), self.encodings.get(key)
         self._remove(key)
         to._place(target, value, at, encoding)
         to.used[target] = used

@@ -127,10 +127,12 @@ def test_a_stream_is_used_when_it_was_used_last_whatever_it_is_called_then(
     for now in (NOW, NOW + 5, NOW + 5):
         keyspace.now_ms = now
         assert db.stream(b"s") is stream
-        assert db.used == {b"s": now}
+        assert db.used_at(b"s") == now
     db.rename(b"s", b"t")
-    assert db.stream(b"t") is stream
-    assert db.used == {b"t": NOW + 5}
+    assert db.used_at(b"t") == NOW + 5
+    keyspace.now_ms = NOW + 7
+    assert db.use(b"t") is stream
+    assert db.used_at(b"t") == NOW + 7
 
 
 def test_a_miss_is_told_to_who_asked_for_it(keyspace: Keyspace, db: Database) -> None:

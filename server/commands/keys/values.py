@@ -81,7 +81,7 @@ def idletime(server: Services, session: Session, args: Arguments) -> Reply:
     database, key = session.db, args[2]
     if database.inspect(key) is None:
         return None
-    return max(0, database.keyspace.now_ms - database.used[key]) // 1000
+    return max(0, database.keyspace.now_ms - database.used_at(key)) // 1000
 
 
 @command("OBJECT REFCOUNT", summary="Counts the places that share a value.")

@@ -330,7 +330,7 @@ def open_stream(db: Database, key: bytes, now_ms: int) -> Stream | None:
         return None
     if db.expires and db.expires.get(key, now_ms + 1) <= now_ms:
         return None
-    db.note_use(key, stream)
+    stream.used_ms = db.keyspace.now_ms
     return stream
 
 

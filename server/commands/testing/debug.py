@@ -162,7 +162,7 @@ def _object(server: Services, session: Session, args: Arguments) -> Reply:
     database, key = session.db, args[2]
     if database.get(key) is None:
         raise CommandError(errors.NO_SUCH_KEY)
-    value, used = database.values[key], database.used[key]
+    value, used = database.values[key], database.used_at(key)
     idle = max(0, database.keyspace.now_ms - used) // 1000
     return Simple(
         f"Value at:0x{id(value):x} refcount:{references(database, key)}"
