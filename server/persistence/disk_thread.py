@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from errno import EAGAIN
 from threading import Lock, Thread
 from typing import Final
 
@@ -14,6 +15,7 @@ Work = Callable[[], None]
 Then = Callable[[OSError | None], None]
 
 _GO: Final = b"!"
+_END: Final = b"."
 
 
 class DiskThread:
@@ -88,7 +90,7 @@ class _Thread:
     def __init__(self, name: str, ended: Callable[[], None]) -> None:
         self._name = name
         self._ended = ended
-        self._job: tuple[Work, asyncio.AbstractEventLoop] | None = None
+        self._job: tuple[Work, asyncio.AbstractEventLoop]
         self._pipe: tuple[int, int]
         self._worker: Thread | None = None
         self._working = Lock()
@@ -111,17 +113,23 @@ class _Thread:
             if self._worker is None:
                 self._begin()
             os.write(self._pipe[1], _GO)
-        except OSError as error:  # There may be no room for a pipe.
+        except OSError as error:
             self._answer(error, self._job[1])
 
     def _begin(self) -> None:
+        """Start the thread; raises ``OSError`` where there is no room for a pipe or a thread."""
         self._pipe = os.pipe()
-        self._worker = Thread(target=self._work, name=self._name, daemon=True)
-        self._worker.start()
+        worker = Thread(target=self._work, name=self._name, daemon=True)
+        try:
+            worker.start()
+        except RuntimeError as error:
+            self._close_pipe()
+            raise OSError(EAGAIN, str(error)) from error
+        self._worker = worker
 
     def _work(self) -> None:
         """Do one job after another until the thread is closed."""
-        while os.read(self._pipe[0], len(_GO)) and self._job is not None:
+        while os.read(self._pipe[0], len(_GO)) == _GO:
             work, loop = self._job
             try:
                 work()
@@ -158,9 +166,11 @@ class _Thread:
 
     def close(self) -> None:
         if self._worker is not None:
-            self._job = None
-            os.write(self._pipe[1], _GO)
+            os.write(self._pipe[1], _END)
             self._worker.join()
             self._worker = None
-            for end in self._pipe:
-                os.close(end)
+            self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        for end in self._pipe:
+            os.close(end)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,22 +87,40 @@ async def test_waiting_ends_with_the_last_of_several_jobs(jobs: DiskThread) -> N
     assert calls == [0, 1, 2]
 
 
-async def test_a_job_fails_where_there_is_no_room_for_a_pipe(
-    jobs: DiskThread, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("what", "problem"),
+    [
+        ("os.pipe", OSError(24, "Too many open files")),
+        ("threading.Thread.start", RuntimeError("can't start new thread")),
+    ],
+)
+async def test_a_job_fails_where_there_is_no_room_for_a_pipe_or_a_thread(
+    jobs: DiskThread, monkeypatch: pytest.MonkeyPatch, what: str, problem: Exception
 ) -> None:
+    before = len(os.listdir("/dev/fd"))
     errors: list[OSError | None] = []
-    problem = OSError(24, "Too many open files")
 
-    def pipe() -> tuple[int, int]:
+    def refuse(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr(os, "pipe", pipe)
+    monkeypatch.setattr(what, refuse)
     jobs.run(lambda: None, errors.append)
     jobs.wait()
     monkeypatch.undo()
+    assert str(problem.args[-1]) in str(errors)
+    assert len(os.listdir("/dev/fd")) == before
     jobs.run(lambda: None, errors.append)
     jobs.wait()
-    assert errors == [problem, None]
+    assert errors[1:] == [None]
+
+
+async def test_a_job_is_done_although_the_thread_is_closed_at_once(jobs: DiskThread) -> None:
+    done: list[int] = []
+    for number in range(100):
+        jobs.run(partial(done.append, number), lambda error: None)
+        jobs.close()
+        jobs.wait()
+    assert done == [*range(100)]
 
 
 async def test_a_thread_gives_back_what_it_has_opened() -> None:
