@@ -8,7 +8,7 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -54,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("no workload has such a name; --list shows them all", file=sys.stderr)
         return 2
     _allow_many_files()
-    results = measure(options)
-    write(results, options)
-    failures = list(results.failures)
+    failures: list[str] = []
+    for results in measure(options):
+        write(results, options)
+        failures = list(results.failures)
     print("".join(f"FAILED {failure}\n" for failure in failures), end="", file=sys.stderr)
     return 1 if failures else 0
 
@@ -117,8 +118,9 @@ def _reserve_core() -> int | None:
     return cores[-1]
 
 
-def measure(options: argparse.Namespace) -> Results:
-    """Measures what the options ask for."""
+def measure(options: argparse.Namespace) -> Iterator[Results]:
+    """Measures what the options ask for; yields all that is known after each part, so that an hour
+    is not lost where the next one is not wanted, or fails."""
     kinds, missing = find_kinds(options.servers.split(","))
     for line in missing:
         print(line, file=sys.stderr)
@@ -132,7 +134,7 @@ def measure(options: argparse.Namespace) -> Results:
     workloads = in_pairs(_choose(_workloads(), options.patterns))
     curves = _choose([*CURVES, GROWING], options.patterns)
     pauses = _choose(PAUSES, options.patterns)
-    return Results(
+    results = Results(
         machine=machine.describe(cores, cpu),
         versions={kind.title: _version(kind) for kind in kinds},
         missing=missing,
@@ -141,10 +143,16 @@ def measure(options: argparse.Namespace) -> Results:
         workloads=list(
             zip(workloads, run_workloads(workloads, kinds, rounds, conditions), strict=True)
         ),
-        curves=list(zip(curves, run_curves(curves, pair, few, conditions), strict=True)),
-        pauses=list(zip(pauses, run_pauses(pauses, native, few, conditions), strict=True)),
-        instructions=run_instructions(workloads, _counted(kinds, options), conditions),
+        curves=[],
+        pauses=[],
     )
+    yield results
+    counts = run_instructions(workloads, _counted(kinds, options), conditions)
+    yield (results := replace(results, instructions=counts))
+    waits = list(zip(pauses, run_pauses(pauses, native, few, conditions), strict=True))
+    yield (results := replace(results, pauses=waits))
+    grown = list(zip(curves, run_curves(curves, pair, few, conditions), strict=True))
+    yield replace(results, curves=grown)
 
 
 def _counted(kinds: Sequence[Kind], options: argparse.Namespace) -> list[Kind]:

@@ -59,14 +59,15 @@ ANY_PLACE: Final = (
     " processors miss their caches; it would take blocks as small as a node of Redis, which costs"
     " memory"
 )
-FIRST_READ: Final = (
-    "a load that goes round once over that many reads each for the first time, which makes a"
-    " consumer, its pending entries list and their columns"
+COLD_GROUP: Final = (
+    "each command meets another group or consumer, which has left the processor's caches: some 65"
+    " lines of group, consumer, pending entries list, segment and columns, which are objects of"
+    " their own; it would take groups of fewer objects"
 )
-CACHES: Final = (
-    "what is claimed at a random place of a million pending entries has left the processor's"
-    " caches: its ID, owner, time and count are in columns of their own, and its entry in a block"
-    " that is to be decompressed"
+COLD_ENTRY: Final = (
+    "what is claimed at a random place of a million has left the processor's caches: half of the"
+    " time is to find its entry in the log and to decompress the block that holds it, a third to"
+    " find it among the pending entries; it would take smaller blocks, which costs memory"
 )
 
 _ADDING: Final[dict[str, Load]] = {
@@ -105,7 +106,7 @@ CURVES: Final = (
             for size in (10_000, 100_000, 1_000_000)
         ),
         {**_PENDING, **dict(reversed(_ADDING.items()))},
-        why={"XCLAIM of one": CACHES},
+        why={"XCLAIM of one": COLD_ENTRY},
     ),
     Curve(
         "curve-consumers",
@@ -116,7 +117,7 @@ CURVES: Final = (
             for count in (1, 100, 10_000)
         ),
         {**_PENDING, "XREADGROUP COUNT 1": READ_1_OF_ANY_CONSUMER},
-        why={"XREADGROUP COUNT 1": FIRST_READ},
+        why={"XREADGROUP COUNT 1": COLD_GROUP},
     ),
     Curve(
         "curve-groups",
@@ -124,6 +125,6 @@ CURVES: Final = (
         "groups",
         tuple(Data(entries=50_000, groups=count) for count in (1, 100, 10_000)),
         dict(reversed(_ADDING.items())),
-        why=dict.fromkeys(_ADDING, FIRST_READ),
+        why=dict.fromkeys(_ADDING, COLD_GROUP),
     ),
 )
