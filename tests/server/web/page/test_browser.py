@@ -353,7 +353,10 @@ def test_a_server_that_is_silent_for_three_seconds_is_no_connection(
     until(page, f"{says} == 'Live'")
     page.clock.run_for(2900)
     assert page.locator("main.stale").count() == 0
+    heard = "document.querySelector('#clock').textContent"
+    before = page.evaluate(heard)
     filled.look()
+    until(page, f"{heard} != '{before}'")
     page.clock.run_for(2900)
     assert page.locator("main.stale").count() == 0
     page.clock.run_for(200)
