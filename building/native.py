@@ -48,7 +48,7 @@ ONLY: Final = {
     "server/config": "policies",
     "server/monitoring": "timings",
     "server/persistence": "appender disk_thread journal loader",
-    "server/replication": "feed",
+    "server/replication": "feed replica",
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",
     "storage": "errors",

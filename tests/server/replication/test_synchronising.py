@@ -291,7 +291,7 @@ def test_a_snapshot_that_cannot_be_read_ends_the_connection(
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("server.replication.replica.SnapshotFile.read", refuse)
+    monkeypatch.setattr("storage.aof.disk.Disk.read", refuse)
     follower = connect()
     follower.send("PSYNC ? -1")
     assert follower.is_cut_off()
