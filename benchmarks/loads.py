@@ -250,8 +250,9 @@ class Once(Load):
 
 # --- memory ----------------------------------------------------------------------------------
 
-COLD_S: Final = 15.0
-"""After so many seconds Penstock compresses what nobody has touched, and some more."""
+COLD_S: Final = 25.0
+"""Penstock compresses what nobody has touched for ten seconds, and some more: for a million entries
+that takes about four seconds, and their memory is given back when most of them are done."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,6 +104,9 @@ HEAVY: Final = (
         "XINFO STREAM FULL COUNT 0 with 1,000,000 pending",
         Once(command=f"XINFO STREAM {KEY} FULL COUNT 0", amount=1_000_000),
         _ALL_OF_ONE,
+        why="all pending entries are copied before the first step, as the reply says how they were"
+        " then: 15 ms, and as much for memory that the system has not given yet; it would take"
+        " segments that are copied by whoever changes them",
     ),
     Pause(
         "pause-patterns",

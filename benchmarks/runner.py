@@ -133,20 +133,21 @@ def _run(load: Load, server: Running, data: Data, conditions: Conditions) -> Val
 def run_curves(
     curves: Sequence[Curve], kinds: Sequence[Kind], rounds: int, conditions: Conditions
 ) -> list[CurveMeasurements]:
-    """Measures every load of every curve at each size, in rounds."""
+    """Measures every load of every curve at each size, in rounds: a machine may be another one a
+    minute later, and growth is to be that of the sizes."""
     results = []
     for curve in curves:
-        result = CurveMeasurements(curve.name, {name: [] for name in curve.loads})
-        for data in curve.data:
-            points = {name: Measurements(name) for name in curve.loads}
-            for number in range(rounds):
+        sizes = [curve.size(data.scaled(conditions.factor)) for data in curve.data]
+        points = [{name: Measurements(name) for name in curve.loads} for _ in sizes]
+        for number in range(rounds):
+            for data, point in zip(curve.data, points, strict=True):
                 for kind in _in_turn(kinds, number):
-                    _run_point(curve, kind, conditions, data, points)
-            for name, measurements in points.items():
-                result.points[name].append(
-                    (curve.size(data.scaled(conditions.factor)), measurements)
-                )
-        results.append(result)
+                    _run_point(curve, kind, conditions, data, point)
+        found = {
+            name: [(size, point[name]) for size, point in zip(sizes, points, strict=True)]
+            for name in curve.loads
+        }
+        results.append(CurveMeasurements(curve.name, found))
     return results
 
 
