@@ -38,11 +38,11 @@ _NO_NAMES: Final[list[bytes]] = []
 class Form:
     """A form that XADDs share which are cut out together: how they begin, their ID included.
 
-    That are ``size`` bytes, which begin at ``begin`` in the read; ``prefix`` is what they are, once
-    somebody has compared them, which most requests of a mix need not be. ``options`` are the bulk
-    strings between the key and the ID. ``header`` is that of an array of so many ``fields`` and
-    their values. ``ms`` and ``seq`` are the halves of the ID that is given, -1 if the server is to
-    make one, and ``text`` its bulk string.
+    What they begin with is ``size`` bytes long, and stands at ``begin`` in the read; ``prefix`` has
+    those bytes once somebody has compared them, which most requests of a mix do not need.
+    ``options`` are the bulk strings between the key and the ID. ``header`` is that of an array of
+    so many ``fields`` and their values. ``ms`` and ``seq`` are the halves of the ID that is given,
+    -1 if the server is to make one, and ``text`` its bulk string.
     """
 
     __slots__ = (

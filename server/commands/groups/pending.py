@@ -124,7 +124,7 @@ def lines_of(spans: list[Span], now: int) -> list[bytes]:
 
 
 def held_lines(spans: list[Span], now: int) -> Iterator[list[bytes]]:
-    """The same of entries as they are now, a segment after the other."""
+    """Write the same of entries as they are now, a segment after the other."""
     return _lines_of_each([(segment.held(), places) for segment, places in spans], now)
 
 
