@@ -23,7 +23,7 @@
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
-# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua, rdb or disk
+# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua, payload, rdb or disk
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
 # make pictures                   draw the pictures of the documentation again

@@ -18,6 +18,7 @@ from fuzz.targets.dispatcher import Dispatcher
 from fuzz.targets.loader import Loader
 from fuzz.targets.lua import Lua
 from fuzz.targets.parser import Parser
+from fuzz.targets.payload import Payloads
 from fuzz.targets.rdb import RDBFiles
 from tests.support import logs
 
@@ -29,6 +30,7 @@ TARGETS: Final[dict[str, Callable[[], Target]]] = {
     "loader": Loader,
     "lua": Lua,
     "parser": Parser,
+    "payload": Payloads,
     "rdb": RDBFiles,
 }
 

@@ -17,7 +17,8 @@ from typing import Final
 from fuzz.mutate import mutated
 from fuzz.requests import Requests, commands
 from fuzz.targets.base import require
-from storage.engine.stream import Stream
+from storage.aof.effect_commands import counter
+from storage.engine.stream import Stream, signed
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.read import Key, read_rdb
@@ -66,7 +67,7 @@ class RDBFiles:
         keyspace.check()
         again = _read(b"".join(write_rdb(keyspace, version=codes.REDIS_7_2)))
         again.check()
-        require(_shown(again) == _shown(keyspace), "what is written is read as other data")
+        require(shown(again) == shown(keyspace), "what is written is read as other data")
 
     def close(self) -> None:
         """There is nothing to end."""
@@ -88,7 +89,7 @@ def _read(data: bytes) -> Keyspace:
     return keyspace
 
 
-def _shown(keyspace: Keyspace) -> object:
+def shown(keyspace: Keyspace) -> object:
     """All that an RDB holds of the data, to be compared."""
     return [_stream(value) for db in keyspace.databases for value in db.values.values()], [
         (db.values.keys(), db.expires) for db in keyspace.databases
@@ -98,11 +99,12 @@ def _shown(keyspace: Keyspace) -> object:
 def _stream(value: object) -> object:
     if not isinstance(value, Stream):
         return value
-    counters = (value.last_id, value.max_deleted_id, value.entries_added, value.log.block_keys)
+    added = signed(value.entries_added)
+    counters = (value.last_id, value.max_deleted_id, added, value.log.block_keys)
     groups = [
         (
-            *(group.name, group.last_id, group.entries_read),
-            [(one.name, one.seen, one.active) for one in group.consumers.values()],
+            *(group.name, group.last_id, counter(group.entries_read)),
+            sorted((one.name, one.seen, one.active) for one in group.consumers.values()),
             [(e.id, e.owner and e.owner.name, e.time, e.deliveries) for e in group.pending.scan(0)],
         )
         for group in value.groups_in_order()

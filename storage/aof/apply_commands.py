@@ -229,9 +229,8 @@ class Restorer:
         stream = stream_at(self.db, args[1])
         last_id, added = ids.parse(args[2]), unsigned(integer(args[4]))
         deleted = ids.parse(args[6]) or stream.max_deleted_id
-        if last_id < max(stream.log.last, deleted) or added < stream.log.length:
+        if not stream.set_counters(last_id, added, deleted):
             raise LoadError("the counters do not fit the entries")
-        stream.last_id, stream.entries_added, stream.max_deleted_id = last_id, added, deleted
         return True
 
     def _xidmprecord(self, args: Arguments) -> bool:

@@ -268,7 +268,9 @@ class Dangling:
     def position(self) -> bytes:
         """The XSETID while the placeholders are there: they count as entries that were added."""
         stream = self._stream
-        added = max(stream.entries_added, stream.log.length + self._written)
+        added = stream.entries_added
+        if self._written:
+            added = max(added, stream.log.length + self._written)
         return set_position(self._key, stream.last_id, added, stream.max_deleted_id)
 
     def removal(self) -> Iterator[bytes]:

@@ -533,7 +533,10 @@ class Block:
 
     def is_plain(self, limits: StreamLimits) -> bool:
         """Whether the live entries, added one after the other, would surely give this block."""
-        if self.taken != len(self) or 0 < limits.max_entries < self.taken:
+        # In a node of a file the entry that it began with may be gone, and not be counted.
+        if self.taken != len(self) or self.first != self.lowest:
+            return False
+        if 0 < limits.max_entries < self.taken:
             return False
         size = sum(map(len, self.contents()[1])) + _MOST_PER_ENTRY * self.taken + _HEAD
         return limits.max_bytes <= 0 or size < limits.max_bytes

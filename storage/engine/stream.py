@@ -204,6 +204,19 @@ class Stream:
         for group in self.groups.values():
             group.pending.extras.histories.forget_below(first)
 
+    def set_counters(self, last_id: int, entries_added: int, max_deleted_id: int) -> bool:
+        """Set the counters if they fit the entries, and return whether they do.
+
+        Only last-generated-id has to: no entry may lie above it. RESTORE takes a
+        max-deleted-entry-id above that on any server, and a number of entries below the length,
+        as it is after 64 bits."""
+        if last_id < self.log.last:
+            return False
+        self.last_id = last_id
+        self.entries_added = entries_added
+        self.max_deleted_id = max_deleted_id
+        return True
+
     # --- references of groups to entries --------------------------------------------------
 
     def is_referenced(self, entry_id: int) -> bool:
@@ -268,11 +281,12 @@ class Stream:
         Once counting one by one is sound it stays so for the rest of the delivery.
         """
         read, position, first = group.entries_read, group.last_id, self.log.first
+        added = unsigned(self.entries_added)
         for index, entry_id in enumerate(entry_ids):
             if read is not None and position >= first and not self._deleted_ahead(position):
                 read += len(entry_ids) - index
                 break
-            if self.entries_added:
+            if added:
                 read = self._estimate(entry_id, first)
             position = entry_id
         group.entries_read = read
@@ -287,7 +301,7 @@ class Stream:
 
     def _estimate(self, entry_id: int, first: int) -> int | None:
         """Return :meth:`estimate_read`, given the lowest live ID."""
-        added, length = self.entries_added, self.log.length
+        added, length = unsigned(self.entries_added), self.log.length
         if added == 0:
             return 0
         if length == 0 and entry_id <= self.last_id:
@@ -307,7 +321,7 @@ class Stream:
 
     def lag(self, group: Group) -> int | None:
         """How many entries the group has still to be given; ``None`` where that cannot be told."""
-        if self.entries_added == 0 or self.log.length == 0:
+        if unsigned(self.entries_added) == 0 or self.log.length == 0:
             return 0
         first, position = self.log.first, group.last_id
         if position < first and self.max_deleted_id < first:
@@ -360,7 +374,6 @@ class Stream:
         """Verifies the invariants."""
         self.log.check()
         assert self.log.last <= self.last_id
-        assert self.log.length <= self.entries_added
         for name, group in self.groups.items():
             assert group.name == name
             group.check()

@@ -43,16 +43,16 @@ def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
         _add_node(source, stream)
     offset = source.offset
     length = source.length()
-    stream.last_id = _entry_id(source)
-    stream.entries_added = length
+    last_id = _entry_id(source)
+    added, max_deleted_id = length, MIN
     if kind != codes.STREAM_5_0:
         _entry_id(source)  # The ID of the first entry, which the entries tell.
-        stream.max_deleted_id = _entry_id(source)
-        stream.entries_added = source.length()
+        max_deleted_id = _entry_id(source)
+        added = source.length()
     if length != stream.log.length:
         found = stream.log.length
         raise DamagedRDB(offset, f"a stream of {length} entries that has {found}")
-    if stream.last_id < stream.log.last or stream.entries_added < length:
+    if not stream.set_counters(last_id, added, max_deleted_id):
         raise DamagedRDB(offset, "counters of a stream that do not fit its entries")
     for _ in range(source.length()):
         _add_group(source, kind, stream)

@@ -22,7 +22,7 @@ from storage.engine.entries import unpack
 from storage.engine.groups import Group
 from storage.engine.ids import HALF
 from storage.engine.pending import Consumer, PendingEntry
-from storage.engine.stream import Stream
+from storage.engine.stream import Stream, unsigned
 from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes, listpack
 from storage.types.kinds import Value
@@ -236,7 +236,8 @@ def _stream(stream: Stream, version: int) -> Iterator[bytes]:
         yield b"\x10" + block.first.to_bytes(16, "big")
         yield raw(_listpack(block, version == codes.VALKEY))
     numbers = [log.length, *_halves(stream.last_id), *_halves(log.first)]
-    numbers += [*_halves(stream.max_deleted_id), stream.entries_added, len(stream.groups)]
+    numbers += [*_halves(stream.max_deleted_id), unsigned(stream.entries_added)]
+    numbers.append(len(stream.groups))
     yield b"".join(map(length, numbers))
     for group in stream.groups_in_order():
         yield from _group(group, version)
@@ -286,7 +287,7 @@ def _signed(value: int) -> int:
 
 
 def _group(group: Group, version: int) -> Iterator[bytes]:
-    read = _UNKNOWN if group.entries_read is None else group.entries_read
+    read = _UNKNOWN if group.entries_read is None else unsigned(group.entries_read)
     yield raw(group.name) + b"".join(map(length, (*_halves(group.last_id), read)))
     yield length(len(group.pending))
     start = 0

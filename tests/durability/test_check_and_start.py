@@ -102,7 +102,7 @@ REFUSED = {
     "a command in a group": encoded(MULTI, [b"NOSUCH"], EXEC),
     "a wrong number of pairs": group(b"XADD", b"s", b"2-1", b"f"),
     "counters that do not fit": group(
-        b"XSETID", b"s", b"9-1", b"ENTRIESADDED", b"0", b"MAXDELETEDID", b"0-0"
+        b"XSETID", b"s", b"0-1", b"ENTRIESADDED", b"1", b"MAXDELETEDID", b"0-0"
     ),
     "an expiry that is none": group(b"PEXPIREAT", b"s", b"soon"),
     "a number that is none": encoded([b"SET", b"k", b"v"], [b"INCR", b"k"]),

@@ -21,7 +21,15 @@ from fuzz.targets.disk import LosingDisk
 from fuzz.targets.parser import Parser
 from tests.support.examples import scaled
 
-RUNS = {"parser": 450, "dispatcher": 180, "disk": 120, "loader": 180, "lua": 300, "rdb": 180}
+RUNS = {
+    "parser": 450,
+    "dispatcher": 180,
+    "disk": 120,
+    "loader": 180,
+    "lua": 300,
+    "payload": 60,
+    "rdb": 180,
+}
 """How many inputs each target gets where hypothesis tries all of its examples."""
 
 INPUTS = [path for target in sorted(RUNS) for path in sorted((runner.CORPUS / target).glob("*"))]

@@ -11,9 +11,11 @@ from hiredis import Reader
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.rdb import codes
-from storage.rdb.read import restore
+from storage.rdb.read import Key, read_rdb, restore
+from storage.rdb.source import Source
+from storage.rdb.write import write_rdb
 from tests.conformance.reference import find_server
-from tests.storage.rdb.builders import a_stream, payload
+from tests.storage.rdb.builders import a_stream, node, payload
 from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1
 from tests.support.direct import Argument, Direct, DirectClient
 from tests.support.listening import Listener
@@ -156,6 +158,44 @@ def test_what_is_loaded_is_what_was_restored(data: bytes) -> None:
     assert client.send("XINFO", "STREAM", "k", "FULL") == shown
     again.server.state.keyspace.check()
     assert blocks_of(again) == blocks_of(recording.direct)
+
+
+ONE_ENTRY = ((5 << 64) + 5, node(1, 0, 1, b"f", 0, 2, 0, 0, b"v", 4))
+ODD = {
+    "an entry was deleted above the last one": a_stream(ONE_ENTRY, last=(5, 5), deleted=(8, 0)),
+    "fewer entries were added than there are": a_stream(ONE_ENTRY, last=(5, 5), added=0),
+    "as many as there can be were added": a_stream(ONE_ENTRY, last=(5, 5), added=2**64 - 1),
+    "a node begins with an entry that is gone": a_stream(
+        ((1 << 64) + 1, node(1, 0, 1, b"f", 0, 2, 4, 4, b"v", 4)), last=(5, 5)
+    ),
+}
+
+
+@pytest.mark.parametrize("data", ODD.values(), ids=list(ODD))
+def test_whatever_is_restored_every_file_holds(data: bytes) -> None:
+    recording = Recording()
+    assert recording.send("RESTORE", "k", 0, payload(data)) == OK
+    assert_every_file_holds(recording)
+    assert recording.send("XADD", "k", "9-9", "f", "v") == b"$3\r\n9-9\r\n"
+    assert recording.send("XGROUP", "CREATE", "k", "g", "5-5") == OK
+    assert_every_file_holds(recording)
+
+
+def assert_every_file_holds(recording: Recording) -> None:
+    wanted = recording.client.send("XINFO", "STREAM", "k", "FULL")
+    increment, base = Direct(), Direct()
+    load(increment, recording.contents())
+    load(base, recording.rewritten())
+    assert blocks_of(increment) == blocks_of(base) == blocks_of(recording.direct)
+    snapshot = Direct()
+    file = b"".join(write_rdb(recording.keyspace, version=codes.REDIS_7_2))
+    *_, key = read_rdb(Source([file]), StreamLimits())
+    assert isinstance(key, Key)
+    assert key.value is not None
+    snapshot.server.state.keyspace.databases[0].attach(b"k", key.value)
+    for direct in (increment, base, snapshot):
+        direct.server.state.keyspace.check()
+        assert direct.client().send("XINFO", "STREAM", "k", "FULL") == wanted
 
 
 def blocks_of(direct: Direct) -> list[tuple[int, int, int]]:

@@ -86,6 +86,7 @@ def a_stream(
     *nodes: tuple[int, bytes],
     entries: int = 1,
     last: tuple[int, int] = (1, 1),
+    deleted: tuple[int, int] = (0, 0),
     added: int | None = None,
     groups: bytes = b"\0",
 ) -> bytes:
@@ -93,5 +94,5 @@ def a_stream(
     parts = [bytes((codes.STREAM_7_2,)), length(len(nodes))]
     for entry_id, node in nodes:
         parts += [raw(entry_id.to_bytes(16, "big")), raw(node)]
-    numbers = (entries, *last, 1, 1, 0, 0, entries if added is None else added)
+    numbers = (entries, *last, 1, 1, *deleted, entries if added is None else added)
     return b"".join([*parts, *map(length, numbers), groups])
