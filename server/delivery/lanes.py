@@ -284,13 +284,66 @@ class _Values:
         return values
 
 
+class _Ascending:
+    """Different IDs, ascending: in pieces, as all that is behind one that comes or goes is moved.
+    No ID of a piece is below its base, nor below those of the pieces before it."""
+
+    __slots__ = ("_bases", "_length", "_pieces")
+
+    def __init__(self, entry_id: int) -> None:
+        self._bases = [entry_id]
+        self._pieces = [[entry_id]]
+        self._length = 1
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def first(self) -> int:
+        """The lowest of them; there has to be one."""
+        return self._pieces[0][0]
+
+    def add(self, entry_id: int) -> None:
+        """Put an ID in that is not there."""
+        at = max(bisect_right(self._bases, entry_id) - 1, 0)
+        piece = self._pieces[at]
+        insort(piece, entry_id)
+        self._bases[at] = min(self._bases[at], entry_id)
+        self._length += 1
+        if len(piece) > 2 * PIECE:
+            self._pieces[at : at + 1] = [piece[:PIECE], piece[PIECE:]]
+            self._bases.insert(at + 1, piece[PIECE])
+
+    def remove_all(self, entry_ids: list[int]) -> None:
+        """Take out IDs, ascending, all of which are there."""
+        at = 0
+        while at < len(entry_ids):
+            at += self._remove_run(entry_ids, at)
+        self._length -= len(entry_ids)
+
+    def _remove_run(self, entry_ids: list[int], at: int) -> int:
+        """Take out the ID at this place, and those behind it as far as they stand in a row;
+        returns how many."""
+        holder = bisect_right(self._bases, entry_ids[at]) - 1
+        piece = self._pieces[holder]
+        place = bisect_left(piece, entry_ids[at])
+        count = min(len(entry_ids) - at, len(piece) - place)
+        # So many different ones between the same two are the same ones.
+        if piece[place + count - 1] != entry_ids[at + count - 1]:
+            count = 1
+        del piece[place : place + count]
+        if not piece and len(self._pieces) > 1:
+            del self._pieces[holder], self._bases[holder]
+        return count
+
+
 class Lane:
-    """Pending entries with the same value: all of them, ascending, and those that are in flight."""
+    """Pending entries with the same value: all of them, and those that are in flight."""
 
     __slots__ = ("ids", "in_flight")
 
-    def __init__(self, ids: list[int], in_flight: set[int]) -> None:
-        self.ids = ids
+    def __init__(self, entry_id: int, in_flight: set[int]) -> None:
+        self.ids = _Ascending(entry_id)
         self.in_flight = in_flight
 
 
@@ -315,14 +368,14 @@ class Lanes:
         lane = self._lanes.setdefault(value, entry_id)
         if len(self._lanes) > before:
             if not in_flight:
-                self._lanes[value] = Lane([entry_id], set())
+                self._lanes[value] = Lane(entry_id, set())
             self._values.set(entry_id, value)
             return True
         if entry_id in self:
             return isinstance(lane, int) or len(lane.ids) == 1
         if isinstance(lane, int):
-            lane = self._lanes[value] = Lane([lane], {lane})
-        insort(lane.ids, entry_id)
+            lane = self._lanes[value] = Lane(lane, {lane})
+        lane.ids.add(entry_id)
         self._values.set(entry_id, value)
         return False
 
@@ -334,21 +387,21 @@ class Lanes:
     def leads(self, entry_id: int) -> bool:
         """Whether no entry of its lane is before this one."""
         lane = self._lane_of(entry_id)
-        return lane is None or isinstance(lane, int) or lane.ids[0] == entry_id
+        return lane is None or isinstance(lane, int) or lane.ids.first == entry_id
 
     def is_next(self, entry_id: int) -> bool:
         """Whether an entry that nobody has is the first of its lane, and nobody has another one."""
         lane = self._lane_of(entry_id)
         if lane is None:
             return True
-        return not isinstance(lane, int) and lane.ids[0] == entry_id and not lane.in_flight
+        return not isinstance(lane, int) and lane.ids.first == entry_id and not lane.in_flight
 
     def next_instead(self, entry_id: int) -> int | None:
         """The entry of the same lane that may be delivered, if it is another one."""
         lane = self._lane_of(entry_id)
-        if lane is None or isinstance(lane, int) or lane.in_flight or lane.ids[0] == entry_id:
+        if lane is None or isinstance(lane, int) or lane.in_flight or lane.ids.first == entry_id:
             return None
-        return lane.ids[0]
+        return lane.ids.first
 
     def take_off(self, entry_ids: Sequence[int]) -> None:
         """Entries are in flight: consumers have them."""
@@ -363,23 +416,33 @@ class Lanes:
         if isinstance(lane, int):
             value = self._values.get(entry_id)
             assert value is not None
-            self._lanes[value] = Lane([lane], set())
+            self._lanes[value] = Lane(lane, set())
         elif lane is not None:
             lane.in_flight.discard(entry_id)
 
     def leave(self, entry_ids: Sequence[int]) -> list[int]:
-        """Entries are pending no more; returns those that may be delivered because of that."""
-        freed: list[int] = []
-        for at, value in enumerate(self._values.pop_all(list(entry_ids))):
+        """Entries are pending no more; returns the first ones of the lanes that some of them have
+        left to others."""
+        in_order = sorted(entry_ids)
+        shared: dict[bytes, list[int]] = {}
+        for at, value in enumerate(self._values.pop_all(in_order)):
             if value is None:
                 continue
             lane = self._lanes[value]
             if isinstance(lane, int) or len(lane.ids) == 1:  # As nearly all are.
                 del self._lanes[value]
-                continue
-            del lane.ids[bisect_left(lane.ids, entry_ids[at])]
-            lane.in_flight.discard(entry_ids[at])
-            freed.append(lane.ids[0])
+            else:
+                shared.setdefault(value, []).append(in_order[at])
+        freed: list[int] = []
+        for value, left in shared.items():
+            lane = self._lanes[value]
+            assert isinstance(lane, Lane)
+            lane.ids.remove_all(left)
+            lane.in_flight.difference_update(left)
+            if len(lane.ids):
+                freed.append(lane.ids.first)
+            else:
+                del self._lanes[value]
         return freed
 
     def _lane_of(self, entry_id: int) -> int | Lane | None:
