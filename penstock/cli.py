@@ -15,7 +15,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
@@ -30,6 +31,7 @@ from server.persistence.manager import PersistenceError
 from server.runtime.clock import system_clock
 from server.runtime.log import Log
 from server.runtime.process import make_room, new_event_loop
+from server.runtime.signals import ENDING, owned
 from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (
@@ -71,8 +73,8 @@ def main() -> int:
         return output.status(0)
     try:
         config = configure(args, sys.stdin, os.environ)
-        with log_file(config) as stream:
-            serve(config, Log(stream, config.loglevel))
+        with log_file(config) as (stream, reopen):
+            serve(config, Log(stream, config.loglevel), reopen)
     except (ConfigError, ListenError, PersistenceError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
@@ -229,38 +231,38 @@ def _enter(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def log_file(config: Config) -> Iterator[TextIO]:
-    """Where messages go: the log file, or standard output; raises :class:`ConfigError`."""
+def log_file(config: Config) -> Iterator[tuple[TextIO, Callable[[], None]]]:
+    """Where messages go, the log file or standard output, and what opens that again if it was
+    moved, or raises :class:`OSError`; raises :class:`ConfigError`."""
     if not config.logfile:
-        yield sys.stdout
+        yield sys.stdout, lambda: None
         return
     try:
-        stream = output.text_of(output.Output(config.logfile, "a"))
+        file = output.LogFile(config.logfile)
     except OSError as error:
         text = f"can't open the log file '{config.logfile}': {error.strerror}"
         raise ConfigError(text) from error
-    with stream:
-        yield stream
+    with output.text_of(file) as stream:
+        yield stream, file.follow
 
 
 # --- running ---------------------------------------------------------------------------------
 
 
-def serve(config: Config, log: Log) -> None:
-    """Serves until a signal or SHUTDOWN ends it; raises :class:`ListenError`."""
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(config, log))
-
-
-async def _serve(config: Config, log: Log) -> None:
+def serve(config: Config, log: Log, reopen: Callable[[], None]) -> None:
+    """Serves until a signal or SHUTDOWN ends it; SIGHUP has ``reopen`` called. Raises
+    :class:`ListenError`."""
     log.notice(f"Penstock {PENSTOCK_VERSION} is starting, pid {os.getpid()}")
     _tell_of_settings(config, log)
     _fit_clients(config, log)
     server = Server(config, system_clock, log)
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: _report(log, context))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _stop, server, number)
+    runner = asyncio.Runner(loop_factory=new_event_loop)
+    with owned(runner.get_loop(), partial(_signalled, server, reopen)), runner:
+        runner.run(_serve(server, config, log))
+
+
+async def _serve(server: Server, config: Config, log: Log) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: _report(log, context))
     await server.start()
     with pid_file(config, log):
         if not server.stopping.is_set():
@@ -327,9 +329,21 @@ def _warn_of_openness(server: Server) -> None:
     server.state.log.warning(f"No password is required: {text}")
 
 
-def _stop(server: Server, number: signal.Signals) -> None:
-    server.state.log.notice(f"Received {number.name}")
-    server.stopping.set()
+def _signalled(server: Server, reopen: Callable[[], None], number: signal.Signals) -> None:
+    """Ends the server; SIGHUP, which terminals that close send, too, only has the log file opened
+    again."""
+    log = server.state.log
+    if number in ENDING:
+        if not server.stopping.is_set():
+            log.notice(f"Received {number.name}")
+        server.stopping.set()
+        return
+    try:
+        reopen()
+        log.notice("Received SIGHUP: the log file is the one at its path")
+    except OSError as error:
+        path = server.state.config.logfile
+        log.warning(f"Received SIGHUP: can't open the log file '{path}': {error.strerror}")
 
 
 def _report(log: Log, context: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ process began. A server goes on all the same, and so does a tool, which may be c
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -41,6 +42,32 @@ class Output(io.FileIO):
         if self.fileno() != 2:
             name = self.name if isinstance(self.name, str) else "standard output"
             print(f"penstock: can't write to {name}: {error.strerror}", file=sys.stderr)
+
+
+class LogFile(Output):
+    """A file at ``path`` that is written at its end, and opened again before a write if nothing, or
+    another file, is at the path: who moves log files away needs to tell nobody.
+
+    Where it cannot be opened again, writing goes on in the file that was moved. Raises
+    :class:`OSError` if it cannot be opened at first."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(os.path.abspath(path), "a")
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Writes what can be written to the file that is at the path now."""
+        with contextlib.suppress(OSError):
+            self.follow()
+        return super().write(data)
+
+    def follow(self) -> None:
+        """Opens the file again unless it is the one at its path; raises :class:`OSError`."""
+        path = str(self.name)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(self.fileno())):
+                return
+        with io.FileIO(path, "a") as again:
+            os.dup2(again.fileno(), self.fileno(), inheritable=False)
 
 
 def text_of(output: Output, encoding: str = "utf-8") -> TextIO:

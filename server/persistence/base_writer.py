@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Final, NoReturn
 
+from server.runtime.signals import leave_to_system
 from storage.aof.checksum_lines import with_lines
 from storage.aof.disk import Disk
 
@@ -106,9 +106,7 @@ def _live(  # pragma: no cover
 def _leave_server(target: str | int) -> int:  # pragma: no cover
     """Gives up what belongs to the server: its signals, its sockets, its lock, its output; but for
     an open file that is written to. Returns the descriptor that this has now."""
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
+    leave_to_system()
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(nothing, fd)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from server.runtime.log import Log
 from server.runtime.version import BUILD, build_line
 from tests.support.direct import Direct
 from tests.support.missing import check_extra
+from tests.support.ports import free_port
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
 
@@ -65,6 +68,41 @@ def test_a_signal_shuts_the_server_down_while_clients_are_connected(how: signal.
     assert messages == [f"Received {how.name}", "Shutting down", "Bye"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE])
+def test_a_signal_that_redis_lives_through_ends_nothing(number: signal.Signals) -> None:
+    with PenstockProcess("--port", "0") as penstock:
+        penstock.process.send_signal(number)
+        assert penstock.ask(PING) == PONG
+        assert penstock.stop() == 0
+    told = [line.split(" * ")[-1] for line in penstock.lines]
+    hangup = "Received SIGHUP: the log file is the one at its path"
+    assert (hangup in told) == (number == signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2])
+def test_no_signal_after_the_first_keeps_a_server_from_saving_until_it_is_gone(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    options = ("--port", "0", "--dbfilename", "dump.rdb", "--save", "3600 1", "--pidfile", "pid")
+    with PenstockProcess(*options, cwd=tmp_path) as penstock:
+        assert penstock.ask(b"XADD s 1-0 a b\r\n") == b"$3\r\n1-0\r\n"
+        penstock.process.send_signal(signal.SIGTERM)
+        while penstock.process.poll() is None:
+            penstock.process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                penstock.process.wait(0.001)
+        assert penstock.wait() == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"appendonlydir", "dump.rdb"}
+    assert penstock.lines[-1].endswith(" * Bye")
+
+
+def test_a_start_that_fails_leaves_the_handlers_of_signals_as_they_were(told: Told) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2, signal.SIGALRM)
+    before = [signal.getsignal(number) for number in numbers]
+    assert told("--bind", "192.0.2.1").startswith("penstock: cannot listen on 192.0.2.1")
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
 def test_shutdown_ends_the_process() -> None:
     with PenstockProcess("--port", "0") as penstock:
         penstock.ask(b"*2\r\n$8\r\nSHUTDOWN\r\n$6\r\nNOSAVE\r\n")
@@ -105,7 +143,8 @@ def test_it_warns_if_other_hosts_reach_it_and_nobody_needs_a_password() -> None:
 
 def test_it_does_not_warn_if_only_its_own_host_reaches_it(tmp_path: Path) -> None:
     bind = "127.0.0.1 127.0.0.2 -::1"
-    with PenstockProcess("--port", "0", "--bind", bind, "--unixsocket", "s", cwd=tmp_path) as own:
+    port = str(free_port())
+    with PenstockProcess("--port", port, "--bind", bind, "--unixsocket", "s", cwd=tmp_path) as own:
         pass
     assert warnings(own) == []
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from penstock.output import LogFile, text_of
 from tests.support.process import ROOT, PenstockProcess, run_penstock, variables
 from tests.support.wire import Client, wait_until
 
@@ -94,6 +95,69 @@ def test_the_folder_of_the_log_file_may_be_removed(tmp_path: Path) -> None:
         assert penstock.ask(b"PING\r\n") == b"+PONG\r\n"
         assert penstock.stop() == 0
     assert penstock.errors == ""
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_log_file_that_is_renamed_or_removed_is_opened_again(
+    removed: bool, tmp_path: Path
+) -> None:
+    path, old = tmp_path / "log", tmp_path / "log.1"
+    file = LogFile(str(path))
+    with text_of(file) as stream:
+        for line in ("first", "second", "third"):
+            stream.write(f"{line}\n")
+            if line == "first":
+                path.rename(old)
+                if removed:
+                    old.unlink()
+        assert not os.get_inheritable(file.fileno())
+    assert path.read_text() == "second\nthird\n"
+    assert removed or old.read_text() == "first\n"
+
+
+def test_the_log_file_stays_where_it_was_when_the_working_folder_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with text_of(LogFile("log")) as stream:
+        monkeypatch.chdir("/")
+        stream.write("one\n")
+        (tmp_path / "log").unlink()
+        stream.write("two\n")
+    assert (tmp_path / "log").read_text() == "two\n"
+
+
+def test_messages_go_on_into_a_log_file_that_cannot_be_opened_again(tmp_path: Path) -> None:
+    path, old = tmp_path / "log", tmp_path / "log.1"
+    with text_of(LogFile(str(path))) as stream:
+        path.rename(old)
+        path.mkdir()
+        stream.write("one\n")
+        path.rmdir()
+        stream.write("two\n")
+    assert (old.read_text(), path.read_text()) == ("one\n", "two\n")
+
+
+def test_sighup_opens_the_log_file_again_whatever_is_logged(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options = ("--port", "0", "--logfile", str(log), "--loglevel", "warning")
+    with PenstockProcess(*options) as penstock:
+        log.unlink()
+        penstock.process.send_signal(signal.SIGHUP)
+        wait_until(log.exists)
+        assert penstock.stop() == 0
+    assert log.read_text() == ""
+
+
+def test_a_log_file_that_sighup_cannot_open_again_is_told_in_the_old_one(tmp_path: Path) -> None:
+    log, old = tmp_path / "log", tmp_path / "log.1"
+    with PenstockProcess("--port", "0", "--logfile", str(log)) as penstock:
+        log.rename(old)
+        log.mkdir()
+        penstock.process.send_signal(signal.SIGHUP)
+        line = f" # Received SIGHUP: can't open the log file '{log}': Is a directory\n"
+        wait_until(lambda: old.read_text().endswith(line))
+        assert penstock.stop() == 0
 
 
 def test_the_first_loss_is_told_on_standard_error() -> None:
