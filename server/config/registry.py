@@ -429,6 +429,12 @@ class Config:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"there is no setting {name.replace('_', '-')!r}")
 
+    @property
+    def has_tcp(self) -> bool:
+        """Whether there is a TCP port without TLS: ``port`` 0 is a free one, but where there is
+        something else to listen on it is none, as on Redis."""
+        return bool(self.port or not (self.tls_port or self.unixsocket))
+
     def get(self, name: str) -> Any:
         """The value of a setting."""
         return getattr(self, _attribute(name))

@@ -53,7 +53,7 @@ class Listener:
         """Listens on the configured addresses; raises :class:`ListenError`."""
         config = self._state.config
         self._state.instance.port = config.port
-        if config.port or not config.tls_port:
+        if config.has_tcp:
             for address in config.bind.split():
                 await self._listen(address, self._state.instance.port)
         if config.tls_port:

@@ -92,7 +92,8 @@ class Instance:
     """One run of a server: its ``id``, when it began, and how much memory it took then, in bytes.
 
     ``port`` is the TCP port, chosen by the system if the setting is 0, and that of TLS if there is
-    no other; it is 0 before the start. ``stopping`` is set when the server is to end.
+    no other; it is 0 before the start, and with a Unix socket alone. ``stopping`` is set when the
+    server is to end.
     """
 
     def __init__(self, started_ms: int) -> None:

@@ -18,6 +18,7 @@ from penstock.migration.runner import Options
 from penstock.terminal import plural
 from tests.migration.running import copy, migrate
 from tests.migration.streams import RICH, Client, everything
+from tests.support.ports import free_port
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
 
@@ -76,7 +77,8 @@ def test_a_wrong_command_line_is_explained(args: str, reason: str) -> None:
 
 def test_a_unix_socket_is_as_good(target: Client, tmp_path: Path) -> None:
     path = tmp_path / "penstock.sock"
-    with PenstockThread(unixsocket=str(path)) as penstock, Client(penstock.port) as source:
+    listening = {"port": free_port(), "unixsocket": str(path)}
+    with PenstockThread(**listening) as penstock, Client(penstock.port) as source:
         source.script(RICH)
         ended = migrate(f"unix://{path}?db=0", "--to", url_of(target))
         assert (ended.status, everything(target)) == (0, everything(source))

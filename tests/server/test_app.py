@@ -16,6 +16,7 @@ from server.config.registry import Config
 from server.net.listener import ListenError
 from tests.support.direct import Direct
 from tests.support.folders import folder_of
+from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 from tests.support.wire import Client, wait_until
 
@@ -122,12 +123,34 @@ async def test_a_busy_port_is_an_error_on_an_optional_address_too() -> None:
 
 
 async def test_a_start_that_fails_leaves_no_listener_behind(tmp_path: Path) -> None:
-    rig = Rig(unixsocket=str(tmp_path / "none" / "socket"))
+    rig = Rig(port=free_port(), unixsocket=str(tmp_path / "none" / "socket"))
     with pytest.raises(ListenError, match="none/socket: No such file or directory"):
         await rig.server.start()
     assert rig.server.addresses() == []
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", rig.server.port)
+
+
+async def test_port_0_is_no_port_beside_a_unix_socket(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    rig = Rig(bind="127.0.0.1 -::1", unixsocket=path)
+    await rig.server.start()
+    assert (rig.server.addresses(), rig.server.port) == ([path], 0)
+    reader, writer = await asyncio.open_unix_connection(path)
+    writer.write(b"INFO server\r\n")
+    told = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+    writer.close()
+    assert b"tcp_port:0" in told
+    assert [line for line in told if line.startswith(b"listener")] == [
+        b"listener0:name=unix,bind=" + path.encode()
+    ]
+    await rig.server.stop()
+
+
+async def test_port_0_is_a_free_port_where_there_is_nothing_else(start: StartRig) -> None:
+    rig = await start()
+    assert rig.server.port > 0
+    assert rig.server.addresses() == [f"127.0.0.1:{rig.server.port}"]
 
 
 async def test_a_file_in_the_place_of_the_unix_socket_stays(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def _listeners(server: Services) -> Fields:
     config = server.state.config
     binds = ",".join(f"bind={address}" for address in config.bind.split())
     found: list[str] = []
-    if config.port or not config.tls_port:
+    if config.has_tcp:
         found.append(f"name=tcp,{binds},port={server.state.instance.port}")
     if config.unixsocket:
         found.append(f"name=unix,bind={config.unixsocket}")

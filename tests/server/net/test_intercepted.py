@@ -152,8 +152,8 @@ def test_what_was_answered_before_a_reset_is_there_to_be_read(
 
 def test_a_reset_of_a_unix_socket_is_its_end(tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
-    with PenstockThread(enable_debug_command="yes", unixsocket=path) as server:
-        with Client(server.address) as tester:
+    with PenstockThread(enable_debug_command="yes", unixsocket=path):
+        with Client(path) as tester:
             add(tester, "PING RESET")
         with Client(path) as client:
             client.send("SET a 1", "PING", "SET b 1")
