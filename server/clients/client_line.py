@@ -179,7 +179,27 @@ class ClientEviction:
 
     def _evict(self, session: Session) -> None:
         state = self._state
-        line = client_line(session, state.clock()).decode("utf-8", "replace").rstrip()
-        state.log.notice(f"Evicting client: {line}")
+        state.log.notice(f"Evicting client: {_logged(session, state)}")
         state.stats.evicted_clients += 1
         session.link.close()
+
+
+def tell_of_query_limit(session: Session | None, state: ServerState) -> None:
+    """Count and log that a client is about to be closed, as it has sent too much."""
+    state.stats.query_limit_disconnections += 1
+    if session is not None:
+        line = _logged(session, state)
+        state.log.warning(f"Closing client that reached max query buffer length: {line}")
+
+
+def tell_of_output_limit(session: Session | None, state: ServerState) -> None:
+    """Count and log that a client is about to be closed, as too much waits for it."""
+    state.stats.output_limit_disconnections += 1
+    if session is not None:
+        line = _logged(session, state)
+        state.log.warning(f"Client {line} is closed for overcoming of output buffer limits")
+
+
+def _logged(session: Session, state: ServerState) -> str:
+    """A client's line for the log."""
+    return client_line(session, state.clock()).decode("utf-8", "replace").rstrip()

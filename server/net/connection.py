@@ -50,6 +50,7 @@ from protocol import errors
 from protocol.additions import may_begin
 from protocol.encoder import error_line
 from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
+from server.clients.client_line import tell_of_output_limit, tell_of_query_limit
 from server.net.adding import LEAST
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
@@ -204,7 +205,7 @@ class Connection(asyncio.Protocol):
         return self._backlog_size
 
     def _cut(self) -> None:
-        self._state.stats.query_limit_disconnections += 1
+        tell_of_query_limit(self.session, self._state)
         self.close()
 
     def eof_received(self) -> bool:
@@ -212,11 +213,10 @@ class Connection(asyncio.Protocol):
         return False
 
     def pause_writing(self) -> None:
-        """The client does not read its replies: it is not read from either.
-
-        One that has not logged in is cut off: nobody may fill the memory who is not let in."""
+        """The client does not read its replies: it is not read from either, or cut off if it has
+        not logged in: nobody may fill the memory who is not let in."""
         if self.session is not None and not self.session.authenticated:
-            self._state.stats.output_limit_disconnections += 1
+            tell_of_output_limit(self.session, self._state)
             self.close()
             return
         if self.session is not None and self.session.follower is not None:
@@ -543,11 +543,11 @@ class Connection(asyncio.Protocol):
             return False  # It knows itself how much waits for it.
         # Whoever monitors is a normal client by name, but asks for nothing of what is sent to it.
         kind = "pubsub" if session is not None and session.is_pushed_to else "normal"
-        if self._server.traffic.limits.exceeded(self, kind, self._unsent() + more):
-            self._state.stats.output_limit_disconnections += 1
+        over = self._server.traffic.limits.exceeded(self, kind, self._unsent() + more)
+        if over:
+            tell_of_output_limit(session, self._state)
             self.close()
-            return True
-        return False
+        return over
 
     def _unsent(self) -> int:
         return self.transport.get_write_buffer_size() + len(self._kept) + self._unreleased

@@ -56,6 +56,9 @@ OF_REPLICAS: Final = frozenset({"psync", "replconf", "sync"})
 OF_WEB_BROWSERS: Final = frozenset({b"post", b"host:"})
 """How a web page speaks that was made to connect here; it gets no answer."""
 
+WARN_EVERY_MS: Final = 60_000
+"""How long the log says nothing more of web pages, which may come again and again."""
+
 
 class Dispatcher:
     """Runs requests of sessions on the keyspace of a server.
@@ -86,6 +89,7 @@ class Dispatcher:
         self._timings = state.timings
         self._watch = state.stopwatch
         self._table = state.table
+        self._warns_again_ms = 0
 
     def execute(self, session: Session, args: Arguments) -> bytes | None:
         """Answers one request with bytes, or ``None`` when the client has been parked.
@@ -143,8 +147,7 @@ class Dispatcher:
             refusal = self.refusals.use_up(session, command, args)
         session.command = command
         if command is None and args[0].lower() in OF_WEB_BROWSERS:
-            session.closing = True
-            return NO_REPLY
+            return self._end_browser(session)
         if refusal is not None:
             if command is not None and refusal.startswith(NO_PERMISSION):
                 self._access.note_refusal(session, command, args)
@@ -154,6 +157,18 @@ class Dispatcher:
             return self.run(session, command, args)
         session.transaction.add(command, args)
         return QUEUED
+
+    def _end_browser(self, session: Session) -> Encoded:
+        """Close the connection of a web page, and warn of it now and then."""
+        session.closing = True
+        now = self._state.clock()
+        if now >= self._warns_again_ms:
+            self._warns_again_ms = now + WARN_EVERY_MS
+            self._state.log.warning(
+                "Possible SECURITY ATTACK detected: POST or Host: came as a command, as from a web"
+                f" page that was made to connect here. Connection from {session.link.addr} aborted."
+            )
+        return NO_REPLY
 
     def _execute_of_replica(
         self,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import itertools
+import re
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ import pytest
 
 from server.clients.client_line import client_line
 from server.net.connection import Connection
+from server.runtime.log import Log
 from server.traffic.turns import FULL_READ, SMALL_SHARE_NS, Turns
 from tests.support.direct import Direct, LooseWire
 from tests.support.servers import PenstockThread
@@ -30,6 +33,18 @@ Connect = Callable[[PenstockThread], Client]
 def run() -> Iterator[Run]:
     with contextlib.ExitStack() as stack:
         yield lambda **settings: stack.enter_context(PenstockThread(**settings))
+
+
+def warning_of(server: PenstockThread) -> Callable[[], str]:
+    """Hear what the server logs from now on; the result gives the one warning."""
+    stream = io.StringIO()
+    server.server.state.log = Log(stream)
+
+    def warning() -> str:
+        [text] = [line.split(" # ")[1] for line in stream.getvalue().splitlines() if " # " in line]
+        return text
+
+    return warning
 
 
 @pytest.fixture
@@ -256,8 +271,25 @@ def test_a_client_that_does_not_read_is_not_read_from_either(
     client.receive(b"+OK\r\n")
 
 
+def test_the_log_warns_of_a_web_page_that_was_made_to_connect_once_in_a_minute(
+    run: Run, connect: Connect
+) -> None:
+    server = run()
+    warning = warning_of(server)
+    for request in (b"POST / HTTP/1.1\r\n", b"PING\r\nHost: x\r\n"):
+        client = connect(server)
+        client.write(request)
+        client.rest()
+    assert re.fullmatch(
+        r"Possible SECURITY ATTACK detected: POST or Host: came as a command, as from a web page"
+        r" that was made to connect here\. Connection from 127\.0\.0\.1:\d+ aborted\.",
+        warning(),
+    )
+
+
 def test_a_subscriber_that_does_not_read_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_output_buffer_limit="pubsub 1mb 0 0")
+    warning = warning_of(server)
     subscriber, publisher = connect(server), connect(server)
     subscriber.send("SUBSCRIBE c")
     subscriber.receive(b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
@@ -267,6 +299,11 @@ def test_a_subscriber_that_does_not_read_is_cut_off(run: Run, connect: Connect) 
         publisher.write(request)
     assert server.server.state.stats.output_limit_disconnections == 1
     assert not server.server.services.pubsub.channels
+    assert re.fullmatch(
+        r"Client id=\d+ addr=127\.0\.0\.1:\d+ .* flags=P .* cmd=subscribe .*"
+        r" is closed for overcoming of output buffer limits",
+        warning(),
+    )
 
 
 def test_a_client_that_monitors_and_does_not_read_is_cut_off_like_a_subscriber(
@@ -323,6 +360,7 @@ def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
 
 def test_a_transaction_that_queues_too_much_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_query_buffer_limit="1mb")
+    warning = warning_of(server)
     client = connect(server)
     client.send("MULTI")
     client.receive(b"+OK\r\n")
@@ -334,6 +372,11 @@ def test_a_transaction_that_queues_too_much_is_cut_off(run: Run, connect: Connec
             queued += 1
     assert 90 < queued < 104
     assert server.server.state.stats.query_limit_disconnections == 1
+    assert re.fullmatch(
+        r"Closing client that reached max query buffer length: id=\d+ addr=127\.0\.0\.1:\d+ .*"
+        rf" flags=x .* multi={queued} .*",
+        warning(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -347,6 +390,7 @@ def test_a_request_that_is_too_much_is_cut_off_and_those_before_it_are_answered(
     run: Run, connect: Connect, data: bytes
 ) -> None:
     server = run(client_query_buffer_limit="1mb")
+    warning = warning_of(server)
     client = connect(server)
     client.send("PING")
     client.receive(PONG)
@@ -354,6 +398,7 @@ def test_a_request_that_is_too_much_is_cut_off_and_those_before_it_are_answered(
         client.write(data)
     assert client.closed()
     assert server.server.state.stats.query_limit_disconnections == 1
+    assert warning().startswith("Closing client that reached max query buffer length: id=")
 
 
 def test_a_value_as_long_as_the_query_buffer_may_be_is_taken(run: Run, connect: Connect) -> None:
