@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from protocol.errors import CommandError, shown
+from protocol.inline import split_words
 from server.scripting import errors as script_errors
 
 FLAGS: Final[tuple[str, ...]] = (
@@ -20,8 +21,13 @@ FLAGS: Final[tuple[str, ...]] = (
     "allow-cross-slot-keys",
 )
 """The flags that scripts and functions may have, in the order that FUNCTION LIST shows them in."""
-ENGINE: Final = "lua"
-_NAME: Final = re.compile(r"\w+", re.ASCII)
+ENGINE: Final = b"lua"
+_KNOWN: Final = frozenset(flag.encode() for flag in FLAGS)
+_NAME: Final = re.compile(rb"\w+")
+_LONGEST: Final = 64 * 1024
+"""Bytes that the line may have, as an inline request."""
+_MOST_SHOWN: Final = 128
+"""Bytes of a word that an error text shows."""
 
 
 class Header(NamedTuple):
@@ -41,36 +47,38 @@ def read(source: bytes) -> Header:
     """
     if not source.startswith(b"#!"):
         return Header(False, False, False, source)
-    end = source.find(b"\n")
-    if end < 0:
-        raise CommandError(script_errors.SHEBANG_INVALID)
-    words = _split(shown(source[:end]), script_errors.SHEBANG_UNREADABLE)
-    if words[0] != f"#!{ENGINE}":
-        raise CommandError(script_errors.unexpected_engine(words[0]))
+    end = _end_of_line(source, script_errors.SHEBANG_INVALID)
+    words = split_words(source[:end])
+    if words is None:
+        raise CommandError(script_errors.SHEBANG_UNREADABLE)
+    if words[0] != b"#!" + ENGINE:
+        raise CommandError(script_errors.unexpected_engine(_shown(words[0])))
     flags = _flags(words[1:])
-    return Header(True, "no-writes" in flags, "allow-oom" in flags, source[end:])
+    return Header(True, b"no-writes" in flags, b"allow-oom" in flags, source[end:])
 
 
-def _split(line: str, error: str) -> list[str]:
-    """Split a line as a shell does; raises :class:`CommandError` where a quote has no end."""
-    # A server that runs no script does without it.
-    import shlex
-
-    try:
-        return shlex.split(line)
-    except ValueError:
-        raise CommandError(error) from None
+def _end_of_line(source: bytes, error: str) -> int:
+    """Where the line ends; raises :class:`CommandError` if that is too far, or a NUL is in it."""
+    end = source.find(b"\n", 0, _LONGEST)
+    if end < 0 or b"\0" in source[:end]:
+        raise CommandError(error)
+    return end
 
 
-def _flags(options: list[str]) -> set[str]:
-    found: set[str] = set()
+def _shown(word: bytes) -> str:
+    """A word as it stands in an error text."""
+    return shown(word[:_MOST_SHOWN])
+
+
+def _flags(options: list[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
     for option in options:
-        name, equals, value = option.partition("=")
-        if name != "flags" or not equals:
-            raise CommandError(script_errors.unknown_shebang_option(option))
-        for flag in value.split(",") if value else ():
-            if flag not in FLAGS:
-                raise CommandError(script_errors.unexpected_flag(flag))
+        name, equals, value = option.partition(b"=")
+        if name != b"flags" or not equals:
+            raise CommandError(script_errors.unknown_shebang_option(_shown(option)))
+        for flag in value.split(b",") if value else ():
+            if flag not in _KNOWN:
+                raise CommandError(script_errors.unexpected_flag(_shown(flag)))
             found.add(flag)
     return found
 
@@ -79,32 +87,26 @@ def name_of(code: bytes) -> bytes:
     """The name of a library; raises :class:`CommandError` if the first line is not right."""
     if not code.startswith(b"#!"):
         raise CommandError(script_errors.LIBRARY_WITHOUT_METADATA)
-    end = code.find(b"\n")
-    if end < 0:
+    line = code[2 : _end_of_line(code, script_errors.LIBRARY_METADATA_INVALID)]
+    words = split_words(line)
+    if words is None:
         raise CommandError(script_errors.LIBRARY_METADATA_INVALID)
-    engine, words = _words(shown(code[2:end]))
+    # The language may be missing.
+    engine = b"" if line[:1].isspace() or not words else words.pop(0)
     name = _name(words)
     if _NAME.fullmatch(name) is None:
         raise CommandError(script_errors.LIBRARY_NAME_INVALID)
     if engine.lower() != ENGINE:
-        raise CommandError(script_errors.engine_not_found(engine))
-    return name.encode()
+        raise CommandError(script_errors.engine_not_found(_shown(engine)))
+    return name
 
 
-def _words(line: str) -> tuple[str, list[str]]:
-    """The language, which may be missing, and the words behind it."""
-    words = _split(line, script_errors.LIBRARY_METADATA_INVALID)
-    if not words or line[0].isspace():
-        return "", words
-    return words[0], words[1:]
-
-
-def _name(words: list[str]) -> str:
-    found: str | None = None
+def _name(words: list[bytes]) -> bytes:
+    found: bytes | None = None
     for word in words:
-        key, equals, value = word.partition("=")
-        if key.lower() != "name" or not equals:
-            raise CommandError(script_errors.metadata_invalid(word))
+        key, equals, value = word.partition(b"=")
+        if key.lower() != b"name" or not equals:
+            raise CommandError(script_errors.metadata_invalid(_shown(word)))
         if found is not None:
             raise CommandError(script_errors.LIBRARY_NAMED_TWICE)
         found = value

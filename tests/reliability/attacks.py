@@ -174,6 +174,14 @@ _SCRIPTS: Final = (
         memory_mib=512,
     ),
     Attack(
+        "script-flags",
+        "scripts whose first lines name flags, in 160 KB",
+        script(
+            "#!lua flags=" + "no-writes," * 16_000 + "\nreturn 1",
+            *("ERR Invalid script shebang", "ERR Unexpected flag"),
+        ),
+    ),
+    Attack(
         "script-endless",
         "a script that never ends (others are told so after 50 ms)",
         endless("while true do end"),
