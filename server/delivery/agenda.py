@@ -131,7 +131,7 @@ class Agenda:
     # --- making it ------------------------------------------------------------------------
 
     def refresh(self, pending: PendingList, log: EntryLog) -> None:
-        """Makes the index again if it has to be, or begins with that."""
+        """Makes the index again if it has to be, without its lanes: these are all to be built."""
         if not self.stale:
             return
         self.stale = False
@@ -145,7 +145,11 @@ class Agenda:
                 self._later.append([0, pending.first, pending.last, ALL])
             return
         self._to_build = ids.MIN
-        self.build(pending, log)
+
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether no lane is there yet, of those that are to be."""
+        return self._to_build == ids.MIN
 
     @property
     def is_building(self) -> bool:

@@ -13,19 +13,20 @@ from typing import Final
 
 from server.clients.blocking import BlockedClients
 from server.delivery import retention
-from server.delivery.group_ref import GroupRef
+from server.delivery.due_times import Due
+from server.delivery.group_ref import GroupRef, group_of_value
 from server.delivery.policies import Policies
 from server.delivery.reading import move_exhausted
 from server.delivery.retention import NEVER
-from server.road.session import Place
 from server.road.state import Phase, ServerState
 from storage.engine.stream import Stream
+from storage.keyspace.databases import Database
 
 SLICE: Final = 1000
 """How many entries one slice has to do with, about."""
 
 LETTER: Final = 4
-"""A dead letter counts as so many entries, and so does a look at a stream."""
+"""A dead letter counts as so many entries, and so does a look at a stream or a group."""
 
 AGAIN_AFTER_MS: Final = 100
 """When what is due is tried again that may not happen now."""
@@ -64,18 +65,18 @@ class DueWork:
         return may_act if may_act() else lambda: True
 
     def run_slice(self) -> bool:
-        """Does what is due by now, each stream for itself, or a slice of it; returns whether there
-        may be more."""
+        """Does what is due by now, each stream and each group for itself, or a slice of it; returns
+        whether there may be more."""
         now = self._state.clock()
         done = 0
-        later: list[Place] = []
-        while done < SLICE and (place := self._due.take(now)) is not None:
+        later: list[Due] = []
+        while done < SLICE and (due := self._due.take(now)) is not None:
             if self.may_act():
-                done += LETTER + self._act(place, now)
+                done += LETTER + self._act(due, now)
             else:
-                later.append(place)
-        for place in later:
-            self._due.note(place, now + AGAIN_AFTER_MS)
+                later.append(due)
+        for place, group in later:
+            self._due.note(place, now + AGAIN_AFTER_MS, group)
         return done >= SLICE
 
     def finish(self) -> None:
@@ -88,33 +89,34 @@ class DueWork:
         self._due.arm()
         self.finish()
 
-    def _act(self, where: Place, now: int) -> int:
-        """Does what is due in one stream, or a slice of it; returns with about how many entries it
-        had to do."""
+    def _act(self, due: Due, now: int) -> int:
+        """Does what is due of one stream or group, or a slice of it; returns with about how many
+        entries it had to do."""
+        (number, key), name = due
         keyspace = self._state.keyspace
         keyspace.now_ms = now
-        database, key = keyspace.databases[where[0]], where[1]
+        database = keyspace.databases[number]
         value = database.get(key)
         done = 0
-        if isinstance(value, Stream):
-            of_stream = self._policies.of_stream(database, key, value)
-            if of_stream is not None:
-                done = retention.clean(database, key, value, of_stream, self._policies.tally)
-            # However much the stream itself had, its groups have a slice of their own: they would
-            # never have a turn otherwise where each slice looks at entries that are kept for them.
-            in_groups = 0
-            for group in list(value.groups.values()):
-                if in_groups >= SLICE:
-                    break
-                in_groups += self._act_in_group(GroupRef(database, key, value, group))
-            done += in_groups
-            self._policies.note(database, key, value, now)
+        if isinstance(value, Stream) and name is None:
+            done = self._act_on_entries(database, key, value)
+        elif name is not None:
+            ref = group_of_value(database, key, value, name)
+            done = 0 if ref is None else self._act_in_group(ref)
         if keyspace.effects or self._blocking.ready:
             self.apply_and_wake()
         return done
 
+    def _act_on_entries(self, database: Database, key: bytes, stream: Stream) -> int:
+        of_stream = self._policies.of_stream(database, key, stream)
+        if of_stream is None:
+            return 0
+        done = retention.clean(database, key, stream, of_stream, self._policies.tally)
+        self._policies.note_entries(database, key, stream, database.keyspace.now_ms)
+        return done
+
     def _act_in_group(self, ref: GroupRef) -> int:
-        ruled = self._policies.ruled(ref)
+        ruled = self._policies.followed(ref)
         if ruled is None:
             return 0
         agenda, pending, now = ruled.agenda, ruled.group.pending, ruled.now
@@ -131,6 +133,7 @@ class DueWork:
             move_exhausted(ruled, exhausted)
         if agenda.has_ready:
             self._blocking.signal(ref.db.index, ref.key)
+        self._policies.note_group(ruled, now)
         return done + LETTER * len(exhausted)
 
     def _parked(self, ref: GroupRef) -> set[bytes]:

@@ -41,7 +41,7 @@ from server.delivery.group_ref import (
 )
 from server.delivery.happenings import Happenings
 from server.delivery.retention import AGE_STEP_MS, NEVER, StreamAgenda, Tally
-from server.road.session import Place, Session
+from server.road.session import Session
 from server.road.state import ServerState
 from server.road.table import Arguments
 from storage.engine import effects as e
@@ -94,8 +94,8 @@ class Policies:
         """Whether any stream or group may have policies."""
         self.seed = int(state.instance.id, 16)
         """What is at random in policies follows from it, and from what it is asked for."""
-        self._known: dict[Place, _Known] = {}
-        """The streams that were looked at while any had policies."""
+        self._known: dict[int, dict[bytes, _Known]] = {}
+        """The streams that were looked at while any had policies, by database and key."""
         self.tally = Tally()
         self.happenings = Happenings()
         """What happened lately to groups, with policies or without."""
@@ -106,7 +106,7 @@ class Policies:
             e.EntryAdded: lambda effect: self._follow_added(effect, effect.id),
             e.EntriesAdded: lambda effect: self._follow_added(effect, effect.run.first),
             e.StreamCreated: lambda effect: self._look_at(effect.db, effect.key),
-            e.GroupCreated: lambda effect: self._look_at(effect.db, effect.key),
+            e.GroupCreated: self._follow_created,
             e.StreamRestored: lambda effect: self._look_at(effect.db, effect.key),
             e.StreamPutBack: lambda effect: self._look_at(effect.db, effect.key),
             e.Changed: lambda effect: self._forget_gone(effect.db, effect.keys),
@@ -181,6 +181,14 @@ class Policies:
 
     def ruled(self, ref: GroupRef) -> RuledGroup | None:
         """Return the group with its policies, ready for use; ``None`` if it has none."""
+        ruled = self.followed(ref)
+        if ruled is not None and ruled.agenda.is_unbegun:
+            ruled.agenda.build(ref.group.pending, ref.stream.log)
+        return ruled
+
+    def followed(self, ref: GroupRef) -> RuledGroup | None:
+        """Return the group as :meth:`ruled` does, where nothing is delivered: lanes may still be to
+        be made. It takes no longer where very much is pending."""
         if not self.active:
             return None
         known = self._known_at(ref.db, ref.key, ref.stream)
@@ -195,7 +203,7 @@ class Policies:
     def known_as_ruled(self, ref: GroupRef) -> RuledGroup | None:
         """Return the group with the policies that it had when they were last looked at, ``None``
         without any. Nothing is looked at here: the group need not be there any more."""
-        known = self._known.get((ref.db.index, ref.key))
+        known = self._known_in(ref.db.index).get(ref.key)
         of_group = None if known is None else known.groups.get(ref.group.name)
         return None if of_group is None or of_group.group is not ref.group else of_group.ruled
 
@@ -221,10 +229,10 @@ class Policies:
         return self._known_at(db, key, stream).agenda
 
     def _known_at(self, db: Database, key: bytes, stream: Stream) -> _Known:
-        place = (db.index, key)
-        known = self._known.get(place)
+        of_database = self._known_in(db.index)
+        known = of_database.get(key)
         if known is None or known.stream is not stream:
-            known = self._known[place] = _Known(stream)
+            known = of_database[key] = _Known(stream)
         if known.version != self._version:
             known.version = self._version
             known.agenda = self._resolve_stream(key, stream, known.agenda)
@@ -248,20 +256,38 @@ class Policies:
 
     # --- which streams are known ----------------------------------------------------------
 
+    def _known_in(self, db: int) -> dict[bytes, _Known]:
+        known = self._known.get(db)
+        if known is None:
+            known = self._known[db] = {}
+        return known
+
     def _forget_gone(self, db: int, keys: Iterable[bytes]) -> None:
         """Forgets streams of a database that were at these keys and are not there any more."""
-        values = self._state.keyspace.databases[db].values
+        values, known_here = self._state.keyspace.databases[db].values, self._known_in(db)
         for key in keys:
-            known = self._known.get((db, key))
+            known = known_here.get(key)
             if known is not None and values.get(key) is not known.stream:
-                del self._known[db, key]
+                del known_here[key]
 
     def _forget_all_gone(self) -> None:
-        for db, key in list(self._known):
-            self._forget_gone(db, (key,))
+        """Forgets what is not there any more; of a database that is empty all at once."""
+        disposal = self._state.keyspace.limits.disposal
+        for db, known in list(self._known.items()):
+            if self._state.keyspace.databases[db].values:
+                self._forget_gone(db, list(known))
+            else:
+                disposal.drop(self._known.pop(db))
+                disposal.drop(self.due.forget_in(db))
+
+    def _follow_created(self, effect: e.GroupCreated) -> None:
+        found = self._stream_at(effect.db, effect.key)
+        if found is not None:
+            self.note_entries(found[0], effect.key, found[1])
+            self.due.note((effect.db, effect.key), 0, effect.group)
 
     def _follow_destroyed(self, effect: e.GroupDestroyed) -> None:
-        known = self._known.get((effect.db, effect.key))
+        known = self._known_in(effect.db).get(effect.key)
         if known is not None:
             known.groups.pop(effect.group, None)
 
@@ -271,26 +297,28 @@ class Policies:
 
     def _follow_moved(self, effect: e.KeyMoved) -> None:
         """Takes what is known of the stream along: its policies are the same."""
-        known = self._known.pop((effect.db, effect.key), None)
+        known = self._known_in(effect.db).pop(effect.key, None)
         if known is not None:
             self._version += 1
-            self._known[effect.target_db, effect.key] = known
+            self._known_in(effect.target_db)[effect.key] = known
         self._look_at(effect.target_db, effect.key)
 
     def _follow_swapped(self, effect: e.Swapped) -> None:
-        """Takes what is known of streams along, without a look at what has no policies."""
-        other = {effect.db: effect.other, effect.other: effect.db}
+        """Takes what is known of streams along, without a look at any."""
         self._version += 1
-        self._known = {(other.get(db, db), key): each for (db, key), each in self._known.items()}
+        one, two = self._known_in(effect.db), self._known_in(effect.other)
+        self._known[effect.other], self._known[effect.db] = one, two
         self.due.swap(effect.db, effect.other)
 
     def check(self) -> None:
         """Asserts that nothing is known but of streams and groups that there are."""
-        assert self.active or not self._known
-        for (db, key), known in self._known.items():
-            assert self._state.keyspace.databases[db].values.get(key) is known.stream, key
-            for name, of_group in known.groups.items():
-                assert known.stream.groups.get(name) is of_group.group, (key, name)
+        assert self.active or not any(self._known.values())
+        for db, of_database in self._known.items():
+            values = self._state.keyspace.databases[db].values
+            for key, known in of_database.items():
+                assert values.get(key) is known.stream, key
+                for name, of_group in known.groups.items():
+                    assert known.stream.groups.get(name) is of_group.group, (key, name)
 
     # --- groups that are made -------------------------------------------------------------
 
@@ -370,19 +398,29 @@ class Policies:
             if follower is not None:
                 follower(effect)
 
-    def note(
+    def note(self, database: Database, key: bytes, stream: Stream) -> None:
+        """Finds out which policies the stream has, and notes when it has something to do next. Its
+        groups, of which there may be very many, are looked at one after the other as what is due
+        is done."""
+        self.note_entries(database, key, stream)
+        for name in stream.groups:
+            self.due.note((database.index, key), 0, name)
+
+    def note_entries(
         self, database: Database, key: bytes, stream: Stream, after: int = -AGE_STEP_MS
     ) -> None:
-        """Finds out which policies the stream and its groups have, and notes when it has something
-        to do next; ``after`` as in :meth:`.StreamAgenda.next_due`."""
+        """Notes when some of the entries may have to go next; ``after`` as in
+        :meth:`.StreamAgenda.next_due`."""
         of_stream = self.of_stream(database, key, stream)
         at = NEVER if of_stream is None else of_stream.next_due(stream, after)
-        for group in stream.groups.values():
-            ruled = self.ruled(GroupRef(database, key, stream, group))
-            if ruled is not None:
-                at = min(at, ruled.agenda.next_due, ruled.agenda.seen_due)
         if at < NEVER:
-            self.due.note((database.index, key), at)
+            self.due.note((database.index, key), max(at, after))
+
+    def note_group(self, ruled: RuledGroup, after: int) -> None:
+        """Notes when the group has something to do next, after this time."""
+        at = min(ruled.agenda.next_due, ruled.agenda.seen_due)
+        if at < NEVER:
+            self._note_in(ruled, max(at, after))
 
     def _stream_at(self, db: int, key: bytes) -> tuple[Database, Stream] | None:
         database = self._state.keyspace.databases[db]
@@ -416,7 +454,7 @@ class Policies:
 
     def _rank_again(self, db: int, key: bytes) -> None:
         """Other entries may be new to the groups of a stream than those that are ranked."""
-        known = self._known.get((db, key))
+        known = self._known_in(db).get(key)
         for of_group in () if known is None else known.groups.values():
             if of_group.ruled is not None and of_group.ruled.agenda.ranking is not None:
                 of_group.ruled.agenda.stale = True
@@ -430,14 +468,14 @@ class Policies:
             database = self._state.keyspace.databases[effect.db]
             value = database.values.get(effect.key)
             ref = group_of_value(database, effect.key, value, effect.group)
-            ruled = None if ref is None else self.ruled(ref)
+            ruled = None if ref is None else self.followed(ref)
             if ruled is not None:
                 follow(ruled, effect)
 
         return follower
 
     def _note_in(self, ref: RuledGroup, at: int) -> None:
-        self.due.note((ref.db.index, ref.key), at)
+        self.due.note((ref.db.index, ref.key), at, ref.group.name)
 
     def await_next(self, ruled: RuledGroup) -> None:
         """Somebody waits for entries of the group: has its stream looked at when the time of the

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from storage.engine.compression import Packer
 
-Table = dict[bytes, Any] | list[Any]
+Table = dict[Any, Any] | list[Any]
 
 FEW: Final = 200
 """Up to this many blocks are freed at once, which takes less than 2 ms."""

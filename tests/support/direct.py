@@ -158,7 +158,11 @@ class DirectClient:
         every second one where there are a hundred of these, and so on."""
         self._sent += 1
         services = self.server.services
-        rarely = 1 + (len(services.state.sessions) + len(services.policies._known)) // 100
+        rarely = (
+            1
+            + (len(services.state.sessions) + sum(map(len, services.policies._known.values())))
+            // 100
+        )
         if (self.session.id + self._sent) % rarely == 0:
             services.check()
 

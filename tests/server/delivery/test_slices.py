@@ -4,13 +4,16 @@ entries than are meant for one, in few effects, and others are answered between.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from server.delivery import group_ref, retention
+from server.delivery.agenda import Agenda
 from server.delivery.due_work import LETTER, SLICE
+from server.delivery.group_ref import existing_group
 from storage.engine import effects as e
-from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
+from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, numbers_in
 
 MANY = 3 * SLICE + 10
 
@@ -233,9 +236,83 @@ def test_what_is_acknowledged_while_others_are_found_is_noted_once() -> None:
 
 def test_streams_that_fall_due_together_share_slices() -> None:
     kitchen = Kitchen(stream_policy="t:* * retention 1000")
+    kitchen.direct.run_slice()  # Its group has been looked at.
     streams = SLICE // LETTER
     for number in range(streams + 10):
         kitchen.ask("XADD", f"t:{number}", "1-1", "f", "v")
     slices = Slices(kitchen)
     slices.run()
     assert [kinds["StreamTrimmed"] for kinds in slices.kinds] == [streams, 10]
+
+
+# --- many groups -----------------------------------------------------------------------------
+
+GROUPS = 5
+"""Groups of one stream, each of which has more pending than two slices are meant for."""
+
+
+def with_many_groups(*policies: str) -> Kitchen:
+    """Entries of one order that are pending in several groups."""
+    kitchen = Kitchen()
+    for number in range(1, MANY + 1):
+        kitchen.add(number, "order", "one")
+    for number in range(GROUPS):
+        kitchen.ask("XGROUP", "CREATE", KEY, f"g{number}", "0")
+        words = ("GROUP", f"g{number}", "ann", "COUNT", MANY, "STREAMS", KEY, ">")
+        assert len(kitchen.ask("XREADGROUP", *words)[0][1]) == MANY
+    if policies:
+        kitchen.set_stream(*policies)
+        Slices(kitchen).run()
+    return kitchen
+
+
+def agendas(kitchen: Kitchen, key: str = KEY) -> list[Agenda]:
+    """What the server keeps of the groups of a stream, of those that it has looked at."""
+    services = kitchen.direct.server.services
+    db = services.state.keyspace.databases[0]
+    refs = [existing_group(db, key.encode(), b"g%d" % number) for number in range(GROUPS)]
+    known = [services.policies.known_as_ruled(ref) for ref in refs]
+    return [ruled.agenda for ruled in known if ruled is not None]
+
+
+def in_lanes(found: list[Agenda]) -> int:
+    """How many entries are in lanes."""
+    return sum(len(agenda.lanes._values) for agenda in found if agenda.lanes is not None)
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "key"),
+    [
+        ((), ("PENSTOCK", "POLICY", "SET", KEY, "order-by", "order"), KEY),
+        (("order-by", "order"), ("PENSTOCK", "POLICY", "SET", KEY, "ack-wait", "1d"), KEY),
+        (("order-by", "order"), ("RENAME", KEY, "other"), "other"),
+        (("order-by", "order"), ("COPY", KEY, "other"), "other"),
+    ],
+)
+def test_lanes_of_many_groups_are_made_in_slices(
+    before: tuple[str, ...], words: tuple[str, ...], key: str
+) -> None:
+    kitchen = with_many_groups(*before)
+    former = agendas(kitchen)
+    kitchen.ask(*words)
+    made, more = [0], True
+    while more:
+        now = [agenda for agenda in agendas(kitchen, key) if agenda not in former]
+        made.append(in_lanes(now))
+        more = kitchen.direct.run_slice()
+    assert made[1] == 0, "the command itself makes none"
+    assert max(after - so_far for so_far, after in pairwise(made)) <= SLICE
+    assert in_lanes(agendas(kitchen, key)) == GROUPS * MANY
+
+
+def test_what_happens_in_many_groups_at_once_makes_no_lanes() -> None:
+    kitchen = with_many_groups()
+    kitchen.set_stream("order-by", "order")
+    assert kitchen.ask("XTRIM", KEY, "MAXLEN", "1", "DELREF") == MANY - 1
+    assert len(agendas(kitchen)) == GROUPS, "all have been told"
+    assert in_lanes(agendas(kitchen)) == 0
+    kitchen.ask("XACK", KEY, "g0", f"{MANY}-1")
+    kitchen.add(MANY + 1, "order", "one")
+    words = ("ann", "STREAMS", KEY, ">")
+    assert numbers_in(kitchen.ask("XREADGROUP", "GROUP", "g0", *words)) == [MANY + 1]
+    assert numbers_in(kitchen.ask("XREADGROUP", "GROUP", "g1", *words)) == []
