@@ -20,6 +20,14 @@ class PipelineError(Exception):
     """The one kind of error that this package raises on purpose."""
 
 
+class NotStarted(PipelineError):
+    """A query that Spark did not start; ``cause`` is its error."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 class NotWritable(PipelineError):
     """Rows that a sink can't take, which another attempt would not change."""
 
@@ -54,6 +62,14 @@ _JAVA: Final = re.compile(r"(?:^Caused by|^): ([\w.$]+): (.+)", re.MULTILINE)
 JARS: Final = "name its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]"
 """What to do about a class of Java that is missing."""
 
+LATE_WORKER: Final = "Python worker failed to connect back"
+"""What Spark says of a Python process that has not answered within ten seconds of its start."""
+
+_LATE: Final = (
+    "a Python process that Spark has started did not answer within ten seconds, which is all that "
+    "Spark gives it: the machine has too much to do"
+)
+
 
 def reason(error: BaseException) -> str:
     """The line of an error of Spark that says what happened, without its traces.
@@ -64,6 +80,8 @@ def reason(error: BaseException) -> str:
     own = _OWN.findall(text)
     if own:
         return str(own[-1])
+    if LATE_WORKER in text:
+        return _LATE
     spark = [line for line in _SPARK.findall(text) if not _WRAPPERS.match(line)]
     if spark:
         return str(spark[0]).rstrip(";")
@@ -72,6 +90,11 @@ def reason(error: BaseException) -> str:
         return _said_by_java(*java[-1])
     python = [": ".join(found) for found in _PYTHON.findall(text)]
     return python[-1] if python else text.strip().splitlines()[0] if text.strip() else repr(error)
+
+
+def is_late_worker(error: BaseException) -> bool:
+    """Whether a Python process did not answer in time after its start."""
+    return LATE_WORKER in str(error)
 
 
 def _said_by_java(kind: str, text: str) -> str:
@@ -157,7 +180,10 @@ _DATA: Final = re.compile(
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed attempt of a query; ``query`` is None for what concerns the run as a whole."""
+    """A failed attempt of a query; ``query`` is None for what concerns the run as a whole.
+
+    ``attempt`` is 0 for a failure that does not count, as it is the machine's.
+    """
 
     time: str
     query: str | None
@@ -175,6 +201,8 @@ class Failure:
     def line(self) -> str:
         """A line for people."""
         text = f"{self.query}: {self.message}" if self.query else self.message
+        if self.retry and not self.attempt:
+            return f"{text}; it is tried again in {self.pause_s:g} s, and does not count"
         if self.retry:
             return f"{text}; attempt {self.attempt} of {self.attempts} follows"
         return text

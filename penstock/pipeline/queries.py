@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,7 +21,7 @@ from penstock.pipeline import static_tables
 from penstock.pipeline.dead_letters import letter_fields
 from penstock.pipeline.decode.frame import parse_frame
 from penstock.pipeline.decode.sql import BAD, REASON, name
-from penstock.pipeline.errors import PipelineError, reason
+from penstock.pipeline.errors import NotStarted, PipelineError, reason
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
 from penstock.pipeline.sinks.base import Batch, Sink
 from penstock.pipeline.static_tables import Loaded
@@ -353,10 +354,17 @@ def _started(
     every: str,
     once: bool,
 ) -> Any:
-    """Starts a query with a batch so often, or, ``once``, to the end of what is there now."""
+    """Starts a query with a batch so often, or, ``once``, to the end of what is there now.
+
+    Raises NotStarted if Spark refuses.
+    """
     writer = frame.writeStream.foreachBatch(write_batch).outputMode(mode)
     writer = writer.queryName(f"{pipeline.name}.{name}")
     writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
-    if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=every).start()
+    trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": every}
+    try:
+        return writer.trigger(**trigger).start()
+    except Py4JNetworkError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise NotStarted(error) from None

@@ -10,21 +10,21 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, reason
-from penstock.pipeline.model import Pipeline, Retry
-from penstock.pipeline.queries import Query, queries, query_names
-from penstock.pipeline.report import ProgressReader, Reporter, now_text
+from penstock.pipeline.model import Pipeline
+from penstock.pipeline.queries import queries, query_names
+from penstock.pipeline.report import Reporter, now_text
+from penstock.pipeline.runs import Ended, Run, Stopping, follow
 from penstock.pipeline.servers import preflight
 
 SETTINGS: Final = {
@@ -161,129 +161,10 @@ class StderrFilter:
 # --- Queries -------------------------------------------------------------------------------------
 
 
-POLL_S: Final = 0.1
-
 JAVA_IS_GONE: Final = (
     "Spark's Java process has ended, as when it is killed or runs out of memory; "
     "start the pipeline again, it goes on from its checkpoint"
 )
-
-
-class Ended(PipelineError):
-    """The end of a run by a failure that has been reported already."""
-
-
-class Stopping:
-    """Records SIGTERM and SIGINT; a second signal ends the process at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def install(self) -> None:
-        """Installs the handlers in place of the present ones."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: object) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-class Run:
-    """A running query, including its restarts."""
-
-    def __init__(self, query: Query, retry: Retry, once: bool, reporter: Reporter) -> None:
-        self.name = query.name
-        self._query = query
-        self._retry = retry
-        self._once = once
-        self._reporter = reporter
-        self._progress = ProgressReader(query.name)
-        self._failures = 0
-        self._failed_after = -1
-        self._again_at: float | None = None
-        self._finishing_after: int | None = None
-        self._handle = self._started()
-
-    def _started(self) -> Any:
-        try:
-            return self._query.start(self._once)
-        except Py4JNetworkError:
-            raise
-        except (PySparkException, Py4JError) as error:
-            self._failures += 1
-            raise self._final(error) from None
-
-    def _final(self, error: BaseException) -> Ended:
-        """Reports that there is no other attempt."""
-        found = failure_of(now_text(), self.name, error, self._failures, 0, 0)
-        self._reporter.fail(found)
-        return Ended(found.line())
-
-    def step(self, clock: Callable[[], float] = time.monotonic) -> bool:
-        """Reports new batches and restarts the query after a failure; whether it still runs.
-
-        Raises PipelineError when the restarts are used up.
-        """
-        if self._again_at is not None:
-            if clock() >= self._again_at:
-                self._again_at = None
-                self._handle = self._started()
-            return True
-        active = bool(self._handle.isActive)
-        self._report()
-        if active:
-            return True
-        error = self._handle.exception()
-        if error is None:
-            return False
-        self._fail(error, clock())
-        return True
-
-    def _report(self) -> None:
-        for batch in self._progress.new(self._handle):
-            self._reporter.add(batch)
-
-    def _fail(self, error: Exception, now: float) -> None:
-        if self._progress.last > self._failed_after:
-            self._failures, self._failed_after = 0, self._progress.last
-        self._failures += 1
-        found = failure_of(
-            now_text(),
-            self.name,
-            error,
-            self._failures,
-            self._retry.attempts,
-            self._retry.pause_s,
-            self._query.poison_counts,
-        )
-        self._reporter.fail(found)
-        if not found.retry:
-            raise Ended(found.line())
-        self._again_at = now + self._retry.pause_s
-
-    def finish(self) -> bool:
-        """Stops the query if no batch is being processed; whether it has stopped."""
-        if self._again_at is not None:
-            return True
-        if self._finishing_after is None:
-            self._finishing_after = self._progress.last
-        self._report()
-        is_done = self._progress.last > self._finishing_after or not self._is_busy()
-        if is_done or not self._handle.isActive:
-            self._handle.stop()
-            self._report()
-            return True
-        return False
-
-    def _is_busy(self) -> bool:
-        status = self._handle.status
-        return bool(status["isTriggerActive"] and status["isDataAvailable"])
-
-    def stop(self) -> None:
-        """Stops the query at once; the batch is repeated when the query is started again."""
-        self._handle.stop()
 
 
 def run(
@@ -341,17 +222,6 @@ def _run_queries(
             follow(runs, stopping)
         except (Py4JNetworkError, ConnectionError):
             raise PipelineError(JAVA_IS_GONE) from None
-
-
-def follow(runs: Sequence[Run], stopping: Stopping) -> None:
-    """Returns when all queries have ended, by themselves or because of a signal."""
-    waiting = list(runs)
-    while waiting and not stopping.asked:
-        waiting = [each for each in waiting if each.step()]
-        if waiting:
-            time.sleep(POLL_S)
-    while waiting := [each for each in waiting if not each.finish()]:
-        time.sleep(POLL_S / 5)
 
 
 def _quietly(stop: Callable[[], object]) -> None:

@@ -81,10 +81,10 @@ def check_schema(schema: T.StructType, id_columns: bool = False) -> None:
 Entry = Sequence[Any]
 """``[id, [name, value, ...]]``, all bytes."""
 
-_LAST_MS: Final = pa.scalar(253_402_300_799_999, pa.uint64())
+_LAST_MS: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: what is later has no timestamp."""
 
-_LAST_LONG: Final = pa.scalar(2**63 - 1, pa.uint64())
+_LAST_LONG: Final = 2**63 - 1
 """The highest number of a column: what is higher is null."""
 
 
@@ -181,14 +181,19 @@ def _id_part(entries: _Entries, part: int) -> Any:
     return pc.list_element(parts, part).cast(pa.uint64())
 
 
+def _above(numbers: Any, limit: int) -> Any:
+    # A scalar of Arrow imports pandas: a constant would do so in processes that read no entry.
+    return pc.greater(numbers, pa.scalar(limit, pa.uint64()))
+
+
 def _number_column(entries: _Entries, part: int) -> Any:
     numbers = _id_part(entries, part)
-    return pc.if_else(pc.greater(numbers, _LAST_LONG), None, numbers)
+    return pc.if_else(_above(numbers, _LAST_LONG), None, numbers)
 
 
 def _timestamp_column(entries: _Entries) -> Any:
     times = _id_part(entries, 0)
-    times = pc.if_else(pc.greater(times, _LAST_MS), None, times)
+    times = pc.if_else(_above(times, _LAST_MS), None, times)
     return times.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
 
 

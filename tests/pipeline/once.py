@@ -14,7 +14,7 @@ from rich.console import Console
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.queries import queries
 from penstock.pipeline.report import Reporter
-from penstock.pipeline.supervise import Run, Stopping, follow
+from penstock.pipeline.runs import Run, Stopping, follow
 
 
 class Once:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,22 @@ def test_a_module_holds_one_idea(path: Path) -> None:
 def test_spark_finds_the_source_by_its_name() -> None:
     assert DefaultSource is RedisStreamsSource
     assert DefaultSource.name() == "redis-streams"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "pyspark_redis_streams.source",
+        "penstock.pipeline.decode.frame",
+        "penstock.pipeline.static_tables",
+    ],
+)
+def test_a_python_process_of_spark_starts_without_pandas(module: str) -> None:
+    program = f"import sys, {module}; print('pandas' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
 
 
 def documented(heading: str) -> list[list[str]]:
