@@ -272,4 +272,21 @@ def _cast(texts: Any, kind: Any) -> Any:
         days = pc.replace_substring_regex(texts, r"^(\d{4}-\d\d-\d\d)$", r"\1T00:00")
         times = pc.replace_substring_regex(days, r"^(\d{4}-\d\d-\d\d[T ][\d:.]+)$", r"\1Z")
         return times.cast(kind)
-    return texts.cast(kind)
+    if pa.types.is_integer(kind):
+        # Arrow would read hexadecimal numbers as well, 0xff as -1 in a byte.
+        return _without(texts, pc.match_substring(texts, "x", ignore_case=True)).cast(kind)
+    values = texts.cast(kind)
+    if pa.types.is_floating(kind):
+        return _without(values, _is_beyond(texts, values))
+    return values
+
+
+def _without(values: Any, wrong: Any) -> Any:
+    return pc.if_else(wrong, None, values) if pc.any(wrong).as_py() else values
+
+
+def _is_beyond(texts: Any, values: Any) -> Any:
+    """Which floats are infinite, or 0, of a text that says another number: 1e999 and 1e-999."""
+    infinite = pc.and_(pc.is_inf(values), pc.match_substring_regex(texts, r"\d"))
+    is_zero = pc.equal(values, pa.scalar(0, values.type))
+    return pc.or_(infinite, pc.and_(is_zero, pc.match_substring_regex(texts, r"^[^eE]*[1-9]")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -104,6 +105,44 @@ c = { type = "date", from = "it's" }
         (None, "y", None, "field 'a' is missing"),
         (None, None, None, f"field 'a' is '{'1' * 60}', not int"),
     ]
+
+
+EXACT = """\
+[parse.columns]
+d = "double"
+f = "float"
+at = "timestamp"
+s = { type = "timestamp", format = "epoch_s" }
+p = { type = "timestamp", format = "yyyy-MM-dd HH:mm:ss.SSSSSSSSS" }
+"""
+
+
+def test_nothing_is_completed_or_rounded(parse: Parsed) -> None:
+    finer = "2026-01-02 03:04:05.1234567"
+    wrong = [
+        *({"d": value} for value in ("1d", "1F", "0x1p3", "1e999", "-1e999", "1e-999")),
+        *({"f": value} for value in ("1e39", "1f")),
+        *({name: finer + end} for name, end in (("at", ""), ("at", "Z"), ("p", "00"))),
+        *({"s": value} for value in ("1767225600.1234567", "1.1234559999", "1e99")),
+    ]
+    right = [
+        *({"d": value} for value in (" -1.5e3 ", "0", "-0.0e9", ".5", "Infinity", "-inf", "NaN")),
+        {"f": "1e38"},
+        {"at": "2026-01-02 03:04:05.123456000"},
+        {"p": "2026-01-02 03:04:05.123456000"},
+        *({"s": value} for value in ("1767225600.123456000", "1.5e9", "-1")),
+    ]
+    found = parse.rows(EXACT, *wrong, *right)
+    kinds = {"d": "double", "f": "float", "at": "timestamp", "s": "timestamp as epoch_s"}
+    kinds["p"] = "timestamp as yyyy-MM-dd HH:mm:ss.SSSSSSSSS"
+    assert [row[-1] for row in found[: len(wrong)]] == [
+        f"field '{name}' is '{value}', not {kinds[name]}"
+        for fields in wrong
+        for name, value in fields.items()
+    ]
+    assert [row[-1] for row in found[len(wrong) :]] == [None] * len(right)
+    values = [row[0] for row in found[len(wrong) : len(wrong) + 6]]
+    assert values == [-1500.0, 0.0, 0.0, 0.5, math.inf, -math.inf]
 
 
 def test_of_two_fields_of_a_name_the_last_counts(parse: Parsed, server: redis.Redis) -> None:

@@ -103,7 +103,7 @@ def test_a_long_value_is_quoted_in_part() -> None:
     ("number", "format", "time"),
     [
         (0, "epoch_s", datetime(1970, 1, 1, tzinfo=UTC)),
-        (Decimal("1700000000.1234567"), "epoch_s", datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)),
+        (Decimal("1700000000.1234560"), "epoch_s", datetime(2023, 11, 14, 22, 13, 20, 123456, UTC)),
         (-1, "epoch_ms", datetime(1969, 12, 31, 23, 59, 59, 999000, UTC)),
         (253402300799999999, "epoch_us", datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
     ],
@@ -116,6 +116,22 @@ def test_a_number_is_a_time(number: Any, format: str, time: datetime) -> None:
 def test_a_number_beyond_the_years_1_to_9999_is_no_time(number: int, format: str) -> None:
     with pytest.raises(ValueError, match="is no epoch"):
         from_epoch(number, format)
+
+
+@pytest.mark.parametrize(
+    ("number", "format"),
+    [(Decimal("1700000000.1234567"), "epoch_s"), (Decimal("0.5"), "epoch_us")],
+)
+def test_a_number_that_is_finer_than_a_microsecond_is_no_time(number: Decimal, format: str) -> None:
+    with pytest.raises(ValueError, match="is no epoch"):
+        from_epoch(number, format)
+
+
+def test_a_text_that_is_finer_than_a_microsecond_is_no_time() -> None:
+    whole = datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)
+    assert read_time("2026-01-02T03:04:05.123456000Z") == whole
+    with pytest.raises(ValueError, match="is no time"):
+        read_time("2026-01-02T03:04:05.1234561Z")
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

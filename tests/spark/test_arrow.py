@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,10 +14,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
+    ByteType,
     DataType,
     DateType,
     DecimalType,
     DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     MapType,
@@ -154,7 +157,16 @@ def test_a_name_that_is_no_utf_8_is_shown_with_escapes() -> None:
         (IntegerType(), b"2147483648", None),
         (LongType(), b"9223372036854775807", 2**63 - 1),
         (LongType(), b"7.5", None),
+        (LongType(), b"0x21", None),
+        (ByteType(), b"0XFF", None),
         (DoubleType(), b"1e3", 1000.0),
+        (DoubleType(), b"-inf", -math.inf),
+        (DoubleType(), b"1e999", None),
+        (DoubleType(), b"1e-999", None),
+        (DoubleType(), b"-0.0e5", 0.0),
+        (DoubleType(), b"1d", None),
+        (DoubleType(), b"0x21", None),
+        (FloatType(), b"1e39", None),
         (DecimalType(6, 2), b"12.34", Decimal("12.34")),
         (DecimalType(6, 2), b"12.345", None),
         (BooleanType(), b"true", True),
@@ -164,6 +176,7 @@ def test_a_name_that_is_no_utf_8_is_shown_with_escapes() -> None:
         (TimestampType(), b"2024-02-29T01:02:03.5", datetime(2024, 2, 29, 1, 2, 3, 500000, UTC)),
         (TimestampType(), b"2024-02-29 01:02:03-05:00", datetime(2024, 2, 29, 6, 2, 3, 0, UTC)),
         (TimestampType(), b"2024-02-29T01:02:03Z", datetime(2024, 2, 29, 1, 2, 3, 0, UTC)),
+        (TimestampType(), b"2024-02-29T01:02:03.1234567Z", None),
         (TimestampType(), b"soon", None),
     ],
 )

@@ -30,6 +30,20 @@ _DATE: Final = r"^\s*\d{4}-\d{1,2}-\d{1,2}"
 
 _WHOLE_DATE: Final = rf"{_DATE}\s*$"
 
+_FINER: Final = r"[.,]\d{6}\d*[1-9]"
+"""Fractions of a second that are finer than a microsecond."""
+
+_FINE_PATTERN: Final = "S" * 7
+"""What a pattern of Spark has in it that reads such fractions."""
+
+_INFINITE: Final = ("float", "double")
+
+_OTHER_BASE: Final = "[dDfFxX]"
+"""Letters with which Java takes more for a number: ``1d``, ``1f`` and ``0x1p3``."""
+
+_NOT_FINITE: Final = r"^\s*(?i:[+-]?inf(inity)?|nan)\s*$"
+_ZERO: Final = r"^\s*[+-]?[0.]+([eE][+-]?\d+)?\s*$"
+
 _SHORT_EXPONENT: Final = r"^\s*[+-]?(?=[\d.]{1,16}[eE])\d*\.?\d*[eE][+-]?\d+\s*$"
 """Numbers with an exponent whose digits a double holds exactly."""
 
@@ -54,16 +68,19 @@ def from_text(given: str, type: Type, format: str | None = None) -> str:
     if format in EPOCHS:
         return _from_epoch(given, type, EPOCHS[format])
     if format is not None:
-        return f"CAST(try_to_timestamp({given}, {text(format)}) AS {type})"
+        cast = f"CAST(try_to_timestamp({given}, {text(format)}) AS {type})"
+        return _not_finer(given, cast) if _FINE_PATTERN in format else cast
     if type.name == "string":
         return given
     if type.name == "decimal":
         return _decimal(given, type)
     cast = f"try_cast({given} AS {type})"
+    if type.name in _INFINITE:
+        return _floating(given, cast)
     if type.name == "date":
         return f"CASE WHEN {matches(given, _WHOLE_DATE)} THEN {cast} END"
     if type.name in ("timestamp", "timestamp_ntz"):
-        return f"CASE WHEN {matches(given, _DATE)} THEN {cast} END"
+        return f"CASE WHEN {matches(given, _DATE)} THEN {_not_finer(given, cast)} END"
     return cast
 
 
@@ -72,12 +89,32 @@ def matches(given: str, pattern: str) -> str:
     return f"{given} RLIKE {text(pattern)}"
 
 
+def _not_finer(given: str, cast: str) -> str:
+    """The time of a text, null for one that has to be cut to be a time."""
+    return f"CASE WHEN NOT {matches(given, _FINER)} THEN {cast} END"
+
+
+def _floating(given: str, cast: str) -> str:
+    """The float or double that is next to a text, unless it is infinite or 0 and the text is not.
+
+    Of "1e999" Spark would make infinity, of "1e-999" 0.
+    """
+    is_zero = f"{cast} = 0 AND NOT {matches(given, _ZERO)}"
+    other = f"{matches(given, _OTHER_BASE)} OR ({is_zero})"
+    is_finite = f"abs({cast}) < double('Infinity')"
+    words = matches(given, _NOT_FINITE)
+    return f"CASE WHEN {is_finite} AND NOT ({other}) THEN {cast} WHEN {words} THEN {cast} END"
+
+
 def _from_epoch(given: str, type: Type, unit: int) -> str:
-    micros = f"floor(try_cast({given} AS decimal(27,9)) * {unit})"
-    fits = f"{micros} BETWEEN {FIRST_US} AND {LAST_US}"
+    micros = f"({_decimal(given, _EPOCH_NUMBER)} * {unit})"
+    fits = f"{micros} BETWEEN {FIRST_US} AND {LAST_US} AND {micros} = floor({micros})"
     return (
         f"CAST(CASE WHEN {fits} THEN timestamp_micros(try_cast({micros} AS bigint)) END AS {type})"
     )
+
+
+_EPOCH_NUMBER: Final = Type("decimal", 27, 9)
 
 
 def _decimal(given: str, type: Type) -> str:
@@ -222,8 +259,6 @@ _NONCE: Final = f"_{secrets.token_hex(8)}"
 
 _CORRUPT: Final = "_corrupt"
 _TIMES: Final = ("date", "timestamp", "timestamp_ntz")
-_INFINITE: Final = ("float", "double")
-
 _OPTIONS: Final = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": _CORRUPT,

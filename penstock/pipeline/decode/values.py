@@ -193,9 +193,12 @@ def read_date(text: str) -> date:
 
 
 def read_time(text: str) -> datetime:
-    """The time of a text that begins with a date, in its zone, else in UTC; raises ValueError."""
+    """The time of a text that begins with a date, in its zone, else in UTC.
+
+    Raises ValueError for any other, and for one that is finer than a microsecond.
+    """
     found = _TIME.fullmatch(text.strip())
-    if found is None:
+    if found is None or (found[7] or "")[6:].strip("0"):
         raise ValueError(f"'{text}' is no time")
     numbers = [int(part or 0) for part in found.groups()[:6]]
     micros = int((found[7] or "").ljust(6, "0")[:6])
@@ -217,14 +220,14 @@ def _zone(text: str) -> tzinfo:
 
 
 def from_epoch(number: Decimal | int, format: str) -> datetime:
-    """The time of a number since 1970; raises ValueError beyond the years 1 to 9999.
+    """The time of a number since 1970.
 
-    What is shorter than a microsecond is cut off.
+    Raises ValueError beyond the years 1 to 9999, and for what is finer than a microsecond.
     """
     micros = number * EPOCHS[format]
-    if not FIRST_US <= micros <= LAST_US:
+    if not FIRST_US <= micros <= LAST_US or micros != int(micros):
         raise ValueError(f"{number} is no {format}")
-    return EPOCH + timedelta(microseconds=math.floor(micros))
+    return EPOCH + timedelta(microseconds=int(micros))
 
 
 # --- Conversion ----------------------------------------------------------------------------------
