@@ -144,7 +144,11 @@ SERVER: Final = (
     arg("file", metavar="FILE.toml", type=Path, nargs="?", help="default: the stream's name"),
     arg("--url", metavar="URL", help="the server; with a password it is not written to the file"),
     arg("--stream", metavar="STREAM", help="the stream to read"),
-    arg("--output", metavar="PLACE", help="a folder for Parquet, stream:NAME, or console"),
+    arg(
+        "--output",
+        metavar="PLACE",
+        help="a folder for Parquet, delta:FOLDER, stream:NAME, or console",
+    ),
     arg("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)"),
 )
 def _new(given: argparse.Namespace) -> int:
@@ -163,7 +167,9 @@ def _new(given: argparse.Namespace) -> int:
         name = Wanted(url, stream, "").name
         file = given.file or Path(f"{name}.toml")
         _refuse_existing(file)
-        output = given.output or _asked("Folder for Parquet, stream:NAME or console", name)
+        output = given.output or _asked(
+            "Folder for Parquet, delta:FOLDER, stream:NAME or console", name
+        )
         _write(file, client, Wanted(url, stream, output), given.last)
     return OK
 
@@ -201,9 +207,10 @@ def _write(file: Path, client: RetryingClient, wanted: Wanted, most: int) -> Non
     proposed = propose(entries)
     if not proposed.columns:
         raise PipelineError(f"no field of stream '{wanted.stream}' has a text for its name")
+    text = file_text(wanted, proposed)
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(file_text(wanted, proposed))
+            new.write(text)
     except FileExistsError:
         _refuse_existing(file)
     load(file, {**os.environ, VARIABLE: wanted.url})
@@ -426,7 +433,7 @@ def _status(given: argparse.Namespace) -> int:
     arg("--to", metavar="STREAM", help="send them there instead of where they are from"),
     arg("--stream", metavar="STREAM", help="only letters from this stream"),
     arg("--reason", metavar="TEXT", help="only letters whose reason contains this"),
-    arg("--limit", metavar="N", type=int, help="at most so many"),
+    arg("--limit", metavar="N", type=positive, help="at most so many"),
     arg("--dry-run", action="store_true", help="say what would be sent, and change nothing"),
 )
 def _redrive(given: argparse.Namespace) -> int:
@@ -448,7 +455,7 @@ def _redrive(given: argparse.Namespace) -> int:
     arg("--stream", action="append", default=[], metavar="STREAM", help="may be repeated"),
     arg("--pattern", action="append", default=[], metavar="GLOB", help="may be repeated"),
     arg("--trim", action="store_true", help="then remove what is archived and no group needs"),
-    arg("--file-rows", metavar="N", type=int, default=500_000, help="the most rows of a file"),
+    arg("--file-rows", metavar="N", type=positive, default=500_000, help="the most rows of a file"),
 )
 def _archive(given: argparse.Namespace) -> int:
     from penstock.pipeline.archive import archive

@@ -370,23 +370,33 @@ class StreamClient(RetryingClient):
     def streams(self, given: Sequence[str], patterns: Sequence[str]) -> list[bytes]:
         """The keys that a command is about; raises PipelineError if it names none.
 
-        Those of the pipeline's source unless others are given.
+        Those of the pipeline's source unless others are given, which have to be there.
         """
+        found = [self._there(name) for name in given]
         if not given and not patterns and self._pipeline is not None:
             wanted = reading(self._pipeline)
-            given, patterns = wanted.subscribe, wanted.patterns
-        if not given and not patterns:
+            found, patterns = [key_of(name) for name in wanted.subscribe], wanted.patterns
+        if not found and not patterns:
             raise PipelineError("no stream is named: give --stream, --pattern or --file")
-        found = [key_of(name) for name in given]
         for pattern in patterns:
             found += self.scan(pattern)
         return list(dict.fromkeys(found))
 
     def dead_letters(self, given: str | None) -> bytes:
-        """The key of the dead letters; raises PipelineError if nothing names it."""
-        name = given if given is not None or self._pipeline is None else self._pipeline.letters
-        if name is None:
+        """The key of the dead letters; raises PipelineError if nothing names it.
+
+        Those of a pipeline may have to come yet; a stream that is given has to be there.
+        """
+        if given is not None:
+            return self._there(given)
+        if self._pipeline is None or self._pipeline.letters is None:
             raise PipelineError("no dead letters are named: give --dead-letters or --file")
+        return key_of(self._pipeline.letters)
+
+    def _there(self, name: str) -> bytes:
+        """The key of a stream; raises PipelineError if there is none."""
+        if self.call("TYPE", key_of(name)) == b"none":
+            raise PipelineError(f"there is no stream '{name}' on {self.name}")
         return key_of(name)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+import redis
 
 from penstock.pipeline.file import load
 from penstock.pipeline.model import Column
@@ -39,12 +40,15 @@ def entries(*given: dict[str, str]) -> list[Entry]:
         (["1", "-20", "+3"], "bigint"),
         (["1", "2.5", "1e9"], "double"),
         (["007"], "string"),
+        (["1", "1e999"], "string"),
         (["99999999999999999999"], "double"),
         (["true", "false"], "boolean"),
         (["1", "true"], "string"),
         (["2026-01-31"], "date"),
         (["2026-02-31"], "string"),
         (["2026-01-31T10:00:00Z", "2026-01-31 10:00:00.5+02:00"], "timestamp"),
+        (["2026-01-31T10:00:00.123456000Z"], "timestamp"),
+        (["2026-01-31T10:00:00.123456789Z"], "string"),
         (["2026-01-31", "2026-01-31T10:00:00Z"], "string"),
         (["a", ""], "string"),
         ([], "string"),
@@ -87,6 +91,41 @@ def made(folder: Path, given: list[Entry], stream: str = "s", output: str = "lak
     file.write_text(text, encoding="utf-8")
     load(file, {})
     return text
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        ("lake/x", ['path = "lake/x"']),
+        ("s3a://bucket/x", ['path = "s3a://bucket/x"']),
+        ("console", ['type = "console"']),
+        ("stream:a:b", ['type = "stream"', 'stream = "a:b"']),
+        ("delta:lake/x", ['type = "delta"', 'path = "lake/x"']),
+        ("delta:s3://bucket/x", ['type = "delta"', 'path = "s3://bucket/x"']),
+    ],
+)
+def test_the_output_is_a_sink_of_its_kind(tmp_path: Path, output: str, lines: list[str]) -> None:
+    text = made(tmp_path, entries({"a": "1"}), output=output)
+    sink = text.partition("[[sink]]\n")[2].partition("\n\n")[0]
+    assert sink.splitlines() == lines
+
+
+@pytest.mark.parametrize("output", ["detla:lake/x", "delta:", "postgresql:shop", "iceberg:a.b"])
+def test_another_output_is_refused_and_nothing_written(
+    tmp_path: Path, command: Command, output: str
+) -> None:
+    with PenstockThread() as server:
+        with redis.Redis(port=server.port) as client:
+            client.xadd("s", {"a": "1"})
+        file = tmp_path / "new.toml"
+        given = ("--url", server.url, "--stream", "s", "--output", output)
+        assert command("new", file, *given) == (
+            1,
+            "",
+            f"--output is '{output}'; allowed: a folder for Parquet or its URL, delta:FOLDER, "
+            "stream:NAME, console; write other sinks into the file, as docs/tables.md shows\n",
+        )
+    assert not file.exists()
 
 
 def test_a_file_for_plain_fields(tmp_path: Path) -> None:
@@ -178,8 +217,6 @@ def test_a_script_gets_a_file_and_never_loses_one(
 def test_a_password_is_not_written_down(tmp_path: Path, command: Command) -> None:
     with PenstockThread(requirepass="hush") as server:
         url = f"redis://:hush@127.0.0.1:{server.port}"
-        import redis
-
         with redis.Redis.from_url(url) as client:
             client.xadd("s", {"a": 1})
         file = tmp_path / "s.toml"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
+from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.file_parse import OWN, RESERVED
 from penstock.pipeline.samples.cases import Entry
 from penstock.terminal import plural
@@ -18,7 +20,7 @@ _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _TIME: Final = re.compile(
-    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?"
+    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d{2}:\d{2})?"
 )
 _EPOCH: Final = range(1_000_000_000_000, 4_000_000_000_000)
 """Numbers that may be Unix times in milliseconds, from 2001 on."""
@@ -105,7 +107,7 @@ def type_of_texts(values: Sequence[bytes]) -> str:
     for kind, fits in (
         ("boolean", lambda text: text in ("true", "false")),
         ("bigint", lambda text: bool(_INTEGER.fullmatch(text))),
-        ("double", lambda text: bool(_NUMBER.fullmatch(text))),
+        ("double", lambda text: bool(_NUMBER.fullmatch(text)) and math.isfinite(float(text))),
         ("date", lambda text: bool(_DATE.fullmatch(text)) and _parses(date, text)),
         ("timestamp", lambda text: bool(_TIME.fullmatch(text)) and _parses(datetime, text)),
     ):
@@ -268,13 +270,23 @@ def _column(column: Proposal, samples: int) -> str:
     return f"{key} = {value}{comment}"
 
 
+_PLACES: Final = {"parquet": "path", "delta": "path", "stream": "stream"}
+"""Types of sinks that one word is enough for, and its key in the file."""
+
+
 def _sink(output: str) -> Iterator[str]:
-    kind, _, place = output.partition(":")
+    """The keys of a sink; raises PipelineError for one that a folder, or a name, does not tell."""
+    kind, colon, place = output.partition(":")
     if output == "console":
         yield 'type = "console"'
-    elif kind == "stream" and place:
-        yield 'type = "stream"'
-        yield f"stream = {quoted(_escaped(place))}"
+    elif colon and place and kind in _PLACES:
+        yield f"type = {quoted(kind)}"
+        yield f"{_PLACES[kind]} = {quoted(_escaped(place))}"
+    elif colon and not place.startswith("/"):
+        raise PipelineError(
+            f"--output is '{output}'; allowed: a folder for Parquet or its URL, delta:FOLDER, "
+            "stream:NAME, console; write other sinks into the file, as docs/tables.md shows"
+        )
     else:
         yield f"path = {quoted(_escaped(output))}"
 
