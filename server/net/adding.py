@@ -204,7 +204,7 @@ class Adder:
                 return at
             entry_id = ids.join(form.ms, form.seq)
         trim = options.trim
-        room = LONGEST_RUN if trim is None else quiet_room(stream.log, trim)
+        room = LONGEST_RUN if trim is None else quiet_room(stream, trim)
         waiting = self._blocking.waiting
         alone = room == 0 or (len(waiting) > 0 and (read.db.index, form.key) in waiting)
         heeded = read.heeded or alone

@@ -241,6 +241,21 @@ class Stream:
         }
         return {name: gone for name, gone in dropped.items() if gone}
 
+    def refers_below(self, entry_id: int) -> bool:
+        """Whether a lower ID than this is pending in some group."""
+        return any(
+            group.pending.first < entry_id for group in self.groups.values() if group.pending
+        )
+
+    def drop_references_below(self, entry_id: int) -> dict[bytes, list[int]]:
+        """Takes lower IDs than this out of every pending entries list; returns what went, by
+        group."""
+        return {
+            name: group.acknowledge(group.pending.between(ids.MIN, entry_id - 1))
+            for name, group in self.groups.items()
+            if group.pending and group.pending.first < entry_id
+        }
+
     # --- groups ---------------------------------------------------------------------------
 
     def add_group(self, name: bytes, last_id: int, entries_read: int | None) -> Group:

@@ -13,7 +13,8 @@ KEEPREF: Final = "keepref"
 DELREF: Final = "delref"
 ACKED: Final = "acked"
 """What happens to references in pending entries lists: they stay (KEEPREF), they are removed with
-the entry (DELREF), or the entry stays until every group has acknowledged it (ACKED)."""
+the entry, as are those to what was deleted before (DELREF), or the entry stays until every group
+has acknowledged it (ACKED)."""
 
 
 class Trim:
@@ -41,9 +42,6 @@ class Trimmed(NamedTuple):
     references: dict[bytes, list[int]]
 
 
-_NOTHING: Final = Trimmed(0, [], {})
-
-
 def trim(stream: Stream, order: Trim) -> Trimmed:
     """Trims the stream."""
     if order.policy == ACKED and stream.groups:
@@ -51,15 +49,19 @@ def trim(stream: Stream, order: Trim) -> Trimmed:
         for entry_id in acknowledged:
             stream.log.delete(entry_id)
         return Trimmed(len(acknowledged), acknowledged, {})
-    log = stream.log
     removed = _count_oldest(stream, order)
-    gone: list[int] = []
-    if not removed:
-        return _NOTHING
-    if order.policy == DELREF and stream.groups:
-        gone, _ = log.range_with_ids(ids.MIN, ids.MAX, removed)
-    stream.trim(removed)
-    return Trimmed(removed, [], stream.drop_references(gone) if gone else {})
+    if removed:
+        stream.trim(removed)
+    if order.policy != DELREF:
+        return Trimmed(removed, [], {})
+    return Trimmed(removed, [], stream.drop_references_below(_kept_from(stream.log, order)))
+
+
+def _kept_from(log: EntryLog, order: Trim) -> int:
+    """The ID below which there is nothing left that a trimming is to leave: what a group refers to
+    there has been trimmed, now or before, or was deleted."""
+    first = log.first if log.length else ids.MAX + 1
+    return first if order.by_length else min(first, order.threshold)
 
 
 def needed_by_none(stream: Stream, start: int, end: int, most: int) -> tuple[list[int], int]:
@@ -74,11 +76,14 @@ def needed_by_none(stream: Stream, start: int, end: int, most: int) -> tuple[lis
     return [entry_id for entry_id in entry_ids if entry_id not in pending], following
 
 
-def quiet_room(log: EntryLog, order: Trim) -> int:
-    """How many entries may surely be added, each followed by this trimming, until it removes one.
+def quiet_room(stream: Stream, order: Trim) -> int:
+    """How many entries may surely be added, each followed by this trimming, until it removes one,
+    or a reference to one.
 
     Their IDs are made by the server."""
-    blocks = log.blocks
+    log, blocks = stream.log, stream.log.blocks
+    if order.policy == DELREF and stream.refers_below(_kept_from(log, order)):
+        return 0
     if order.by_length:
         room = order.threshold - log.length
         if order.approximate and order.policy != ACKED and blocks:

@@ -14,7 +14,7 @@ from storage.engine.entries import encode_entry
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Moment, Run
 from storage.engine.stream import Stream
-from storage.engine.trimming import ACKED, KEEPREF, Trim, quiet_room, trim
+from storage.engine.trimming import ACKED, DELREF, KEEPREF, Trim, quiet_room, trim
 from tests.support.wire import bulk
 
 MS = 1_700_000_000_000
@@ -171,10 +171,26 @@ def test_nothing_is_trimmed_as_long_as_there_is_quiet_room(
         stream.add_group(b"g", ids.MAX, None)
     least = threshold if by_length else ids.join(threshold, 0)
     order = Trim(by_length, least, approximate, 0, policy)
-    room = quiet_room(stream.log, order)
+    room = quiet_room(stream, order)
     for number in range(min(room, 60)):
         stream.add(ids.join(100 + number, 0), [b"f", b"v"])
         assert trim(stream, order).removed == 0
+
+
+@pytest.mark.parametrize(("policy", "room"), [(KEEPREF, 6), (DELREF, 0)])
+def test_there_is_no_room_while_references_to_deleted_entries_are_to_go(
+    policy: str, room: int
+) -> None:
+    stream = Stream(StreamLimits(max_entries=7))
+    for number in range(1, 5):
+        stream.add(number, [b"f", b"v"])
+    group = stream.add_group(b"g", 0, None)
+    group.deliver([1, 2], group.add_consumer(b"ann", 0), 0)
+    stream.delete([1])
+    order = Trim(True, 9, False, 0, policy)
+    assert quiet_room(stream, order) == room
+    trim(stream, order)
+    assert quiet_room(stream, order) == 6
 
 
 @pytest.mark.parametrize("approximate", [False, True])
@@ -183,7 +199,7 @@ def test_room_is_there_up_to_the_entry_that_trims(approximate: bool) -> None:
     order = Trim(True, 20, approximate, 0, KEEPREF)
     for number in range(1, 21):
         stream.add(number, [b"f", b"v"])
-    room = quiet_room(stream.log, order)
+    room = quiet_room(stream, order)
     assert room == (6 if approximate else 0)
     for number in range(21, 22 + room):
         stream.add(number, [b"f", b"v"])

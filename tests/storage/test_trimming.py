@@ -158,12 +158,54 @@ def test_references_go_with_the_entries_if_that_is_asked_for() -> None:
     stream.check()
 
 
-def test_dangling_references_outlive_a_trimming_that_removes_nothing() -> None:
+def pending_in(stream: Stream) -> list[int]:
+    return [entry.id for entry in stream.groups[b"g"].pending.scan(0)]
+
+
+@pytest.mark.parametrize(
+    ("order", "removed", "left"),
+    [
+        (by_length(4), 0, [3, 4, 5, 6]),
+        (by_length(2), 2, [5, 6]),
+        (by_length(0), 4, []),
+        (by_id(4), 1, [4, 5, 6]),
+        (by_id(2), 0, [2, 3, 4, 5, 6]),
+        (by_id(9), 4, []),
+        (approximately(by_id(6)), 2, [5, 6]),
+        (approximately(by_length(2)), 2, [5, 6]),
+        (approximately(by_length(0), limit=1), 0, [3, 4, 5, 6]),
+    ],
+)
+def test_references_to_what_was_deleted_before_go_too(
+    order: Trim, removed: int, left: list[int]
+) -> None:
+    stream = stream_of(6)
+    add_group(stream, b"g", 6, set())
+    stream.delete([1, 2])
+    done = trim(stream, with_policy(order, DELREF))
+    gone = [number for number in range(1, 7) if number not in left]
+    assert done == (removed, [], {b"g": gone})
+    assert pending_in(stream) == left
+    stream.check()
+
+
+def test_references_to_what_is_deleted_among_the_entries_left_stay() -> None:
+    stream = stream_of(6)
+    add_group(stream, b"g", 6, set())
+    stream.delete([4])
+    trim(stream, by_length(3, DELREF))
+    assert pending_in(stream) == [3, 4, 5, 6]
+    trim(stream, by_id(4, DELREF))
+    assert pending_in(stream) == [4, 5, 6]
+
+
+@pytest.mark.parametrize("policy", [KEEPREF, ACKED])
+def test_other_policies_leave_references_to_what_was_deleted(policy: str) -> None:
     stream = stream_of(3)
     add_group(stream, b"g", 3, set())
-    trim(stream, by_length(1))
-    assert trim(stream, by_length(1, DELREF)) == (0, [], {})
-    assert len(stream.groups[b"g"].pending) == 3
+    stream.delete([1])
+    assert trim(stream, by_length(2, policy)) == (0, [], {})
+    assert pending_in(stream) == [1, 2, 3]
 
 
 def test_entries_that_are_referenced_are_stepped_over() -> None:

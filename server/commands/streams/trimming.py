@@ -110,7 +110,7 @@ class TrimOptions:
 
 def trim_key(db: Database, key: bytes, stream: Stream, order: Trim) -> int:
     """Trims the stream at ``key``; returns how many entries were removed."""
-    if order.by_length and stream.log.length <= order.threshold:
+    if order.by_length and stream.log.length <= order.threshold and order.policy != DELREF:
         return 0
     done = trim(stream, order)
     if done.holes:

@@ -44,6 +44,28 @@ def test_xadd_takes_a_policy_once(client: DirectClient) -> None:
     assert client.send("XTRIM", "k", "MAXLEN", "1", "ACKED", "DELREF") == error
 
 
+def test_delref_takes_references_to_entries_that_were_deleted_before(client: DirectClient) -> None:
+    def pending() -> list[bytes]:
+        return [line[0] for line in client.ask("XPENDING", "k", "g", "-", "+", 10)]
+
+    for number in range(1, 6):
+        client.send("XADD", "k", f"{number}-0", "f", "v")
+    client.send("XGROUP", "CREATE", "k", "g", 0)
+    client.send("XREADGROUP", "GROUP", "g", "c", "STREAMS", "k", ">")
+    client.send("XDEL", "k", "1-0")
+    assert client.send("XTRIM", "k", "MAXLEN", "4", "DELREF") == b":0\r\n"
+    assert pending() == [b"2-0", b"3-0", b"4-0", b"5-0"]
+    client.send("XDEL", "k", "2-0", "4-0")
+    assert (
+        client.send("XADD", "k", "MAXLEN", "=", "9", "DELREF", "6-0", "f", "v") == b"$3\r\n6-0\r\n"
+    )
+    assert pending() == [b"3-0", b"4-0", b"5-0"]
+    assert client.send("XTRIM", "k", "MINID", "~", "4-0", "DELREF") == b":0\r\n"
+    assert pending() == [b"3-0", b"4-0", b"5-0"]
+    assert client.send("XTRIM", "k", "MINID", "5-0", "DELREF") == b":1\r\n"
+    assert pending() == [b"5-0"]
+
+
 def test_xadd_takes_idmp_without_its_ids_for_an_id(client: DirectClient) -> None:
     error = b"-ERR Invalid stream ID specified as stream command argument\r\n"
     assert client.send("XADD", "k", "NOMKSTREAM", "IDMP", "p") == error
