@@ -42,6 +42,7 @@ from server.road import reasons
 from server.road.session import CLIENT, EXEC, FILE, SCRIPT, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command, find
+from server.runtime.version import NEWER_COMMANDS, REDIS_VERSION
 
 ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
 """What a client may call before it has authenticated."""
@@ -65,6 +66,8 @@ class Refusals:
     def __init__(self, state: ServerState, access: AccessControl) -> None:
         self.state = state
         self.access = access
+        self._named: set[str] = set()
+        """The families of newer commands that the log has told of."""
 
     def resolve(self, session: Session, args: Arguments) -> tuple[Command | None, str | None]:
         """Return the command that a request names, if it does, and the error that keeps it from
@@ -75,8 +78,20 @@ class Refusals:
         if session.caller == SCRIPT:
             return command, errors.SCRIPT_UNKNOWN_COMMAND
         if command is None:
+            self._name_family(args[0])
             return None, errors.unknown_command(args[0], args[1:])
         return None, errors.unknown_subcommand(command.name, args[1])
+
+    def _name_family(self, name: bytes) -> None:
+        """Tell the log, once for each family, that a client took a newer command for granted."""
+        family = NEWER_COMMANDS.get(name.upper())
+        if family is not None and family not in self._named:
+            self._named.add(family)
+            self.state.log.notice(
+                f"A client has called {name.decode().upper()}: Penstock does not have the commands"
+                f" of Redis {REDIS_VERSION} for {family}, which the redis_version in INFO may make"
+                " clients expect; this is said once"
+            )
 
     def find(self, session: Session, command: Command, args: Arguments) -> str | None:
         """Return the first error that counts, ``None`` if the command may run."""

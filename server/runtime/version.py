@@ -19,6 +19,26 @@ REDIS_VERSION: Final = "8.10.0"
 """The release of Redis whose streams are served; clients decide by it what they may use. What came
 after 8.0 follows the documentation, and was not compared with a server."""
 
+_FAMILIES: Final = (
+    (
+        "arrays",
+        "ARCOUNT ARDEL ARDELRANGE ARGET ARGETRANGE ARGREP ARINFO ARINSERT ARLASTITEMS ARLEN ARMGET"
+        " ARMSET ARNEXT AROP ARRING ARSCAN ARSEEK ARSET",
+    ),
+    (
+        "vector sets",
+        "VADD VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VREM VSETATTR"
+        " VSIM",
+    ),
+    ("the most used keys", "HOTKEYS"),
+)
+
+NEWER_COMMANDS: Final = {
+    name.encode(): family for family, commands in _FAMILIES for name in commands.split()
+}
+"""What commands are for that are new in this release and not here, by their names: clients and
+their suites use them because of its number alone."""
+
 BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
 """Whether the hot modules run as Python or as the native code that mypyc makes of it."""
 

@@ -53,6 +53,40 @@ def fields(client: DirectClient, section: str) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines)
 
 
+OF_REDIS = dict(
+    line.split(": ")
+    for line in (Path(__file__).parent / "data/info-8.0.6.txt")
+    .read_text()
+    .replace("\n    ", " ")
+    .splitlines()
+)
+"""The fields of each section as Redis 8.0.6 shows them when nothing goes on."""
+
+
+@pytest.mark.parametrize("section", OF_REDIS)
+def test_every_field_of_redis_is_there_in_its_order(client: DirectClient, section: str) -> None:
+    wanted = OF_REDIS[section].split()
+    assert [name for name in fields(client, section) if name in wanted] == wanted
+
+
+def test_what_there_is_nothing_to_tell_of_is_as_redis_shows_it(client: DirectClient) -> None:
+    found = fields(client, "persistence") | fields(client, "stats")
+    nothing = {name: found[name] for name in found if "_cow_" in name or "expired_" in name}
+    assert nothing == {
+        "current_cow_peak": "0",
+        "current_cow_size": "0",
+        "current_cow_size_age": "0",
+        "rdb_last_cow_size": "0",
+        "aof_last_cow_size": "0",
+        "module_fork_last_cow_size": "0",
+        "expired_subkeys": "0",
+        "expired_keys": "0",
+        "expired_stale_perc": "0.00",
+        "expired_time_cap_reached_count": "0",
+    }
+    assert found["current_fork_perc"] == "0.00"
+
+
 class TestSections:
     def test_the_usual_ones(self, client: DirectClient) -> None:
         assert titles(client) == list(USUAL)
@@ -213,12 +247,27 @@ class TestMemory:
         assert rest >= 0
         assert float(found["rss_overhead_ratio"]) >= 1
 
-    def test_nothing_is_said_of_allocators_where_the_system_does_not_tell(
+    def test_allocators_have_all_memory_where_the_system_does_not_tell(
         self, client: DirectClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(process, "allocated_memory", lambda: None)
+        monkeypatch.setattr(process, "resident_memory", lambda: 5000)
         found = fields(client, "memory")
-        assert not [name for name in found if name.startswith(("allocator_", "rss_"))]
+        of_allocator = {
+            name: value for name, value in found.items() if name.startswith(("allocator_", "rss_"))
+        }
+        assert of_allocator == {
+            "allocator_allocated": "5000",
+            "allocator_active": "5000",
+            "allocator_resident": "5000",
+            "allocator_muzzy": "0",
+            "allocator_frag_ratio": "1.00",
+            "allocator_frag_bytes": "0",
+            "allocator_rss_ratio": "1.00",
+            "allocator_rss_bytes": "0",
+            "rss_overhead_ratio": "1.00",
+            "rss_overhead_bytes": "0",
+        }
 
     def test_it_tells_when_the_peak_was(self, direct: Direct, client: DirectClient) -> None:
         direct.now_ms += 5000

@@ -93,3 +93,24 @@ def test_each_reason_of_the_server_keeps_something_of_a_client_from_running() ->
     assert refusing <= asked
     assert {bit for bit, _ in ORDER[EXEC]} == {reasons.LIMITED}
     assert {bit for bit, _ in ORDER[SCRIPT]} - asked == {reasons.READING, reasons.FRUGAL}
+
+
+def test_the_log_names_a_family_of_newer_commands_once(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[tuple[str, str]] = []
+    monkeypatch.setattr(direct.server.state.log, "write", lambda *line: lines.append(line))
+    client = direct.client()
+    for words in (("arset", "k", "0", "v"), ("ARGET", "k", "0"), ("HOTKEYS", "GET"), ("AROUND",)):
+        listed = "".join(f"'{word}' " for word in words[1:])
+        unknown = f"-ERR unknown command '{words[0]}', with args beginning with: {listed}\r\n"
+        assert client.send(*words) == unknown.encode()
+    assert lines == [
+        (
+            "notice",
+            f"A client has called {name}: Penstock does not have the commands of Redis 8.10.0"
+            f" for {family}, which the redis_version in INFO may make clients expect;"
+            " this is said once",
+        )
+        for name, family in (("ARSET", "arrays"), ("HOTKEYS", "the most used keys"))
+    ]

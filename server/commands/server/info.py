@@ -1,8 +1,8 @@
 """INFO: the state of the server, for people and for programs that watch it.
 
-Names and order of fields are those of Redis 8, whose clients and dashboards read them. A field
-stands here only if its value is true of this server; what it has no notion of (an allocator's
-fragmentation, say) is left out.
+Names and order of fields are those of Redis 8, whose clients and dashboards read them. What this
+server has no notion of (an allocator's fragmentation, say) has the value that Redis shows where it
+has nothing to tell.
 """
 
 from __future__ import annotations
@@ -123,6 +123,7 @@ def _server(server: Services) -> Fields:
         "arch_bits": struct.calcsize("P") * 8,
         "monotonic_clock": "POSIX clock_gettime",
         "multiplexing_api": selectors.DefaultSelector.__name__.removesuffix("Selector").lower(),
+        "atomicvar_api": "none",
         "gcc_version": compiler_version(),
         "python_version": sys.version.split()[0],
         "process_id": os.getpid(),
@@ -205,6 +206,12 @@ def _persistence(server: Services) -> Fields:
     return {
         "loading": int(server.state.phase is not Phase.SERVING),
         "async_loading": 0,
+        "current_cow_peak": 0,
+        "current_cow_size": 0,
+        "current_cow_size_age": 0,
+        "current_fork_perc": "0.00",
+        "current_save_keys_processed": 0,
+        "current_save_keys_total": 0,
         "rdb_changes_since_last_save": server.state.changes,
         "rdb_bgsave_in_progress": int(saving),
         "rdb_last_save_time": rewriting.saved_ms // 1000,
@@ -212,6 +219,7 @@ def _persistence(server: Services) -> Fields:
         "rdb_last_bgsave_time_sec": rewriting.last_seconds,
         "rdb_current_bgsave_time_sec": _running_seconds(server) if saving else -1,
         "rdb_saves": rewriting.count,
+        "rdb_last_cow_size": 0,
         "rdb_last_load_keys_expired": server.state.stats.rdb_keys_expired,
         "rdb_last_load_keys_loaded": server.state.stats.rdb_keys_loaded,
         **_append_only_file(server),
@@ -234,6 +242,7 @@ def _append_only_file(server: Services) -> Fields:
         "aof_rewrites": rewriting.count,
         "aof_rewrites_consecutive_failures": rewriting.failures_in_a_row,
         "aof_last_write_status": _status(persistence.refusal is None),
+        "aof_last_cow_size": 0,
         **(_sizes(persistence) if persistence.on else {}),
     }
 
@@ -305,6 +314,8 @@ def _data(server: Services) -> Fields:
     return {
         "expired_subkeys": 0,
         "expired_keys": keyspace.expired,
+        "expired_stale_perc": "0.00",
+        "expired_time_cap_reached_count": 0,
         "expire_cycle_cpu_milliseconds": stats.expiry_ns // 1_000_000,
         "evicted_keys": 0,
         "evicted_clients": stats.evicted_clients,
@@ -337,12 +348,15 @@ def _errors_and_limits(server: Services) -> Fields:
     return {
         "unexpected_error_replies": 0,
         "total_error_replies": sum(stats.errors.values()),
+        "dump_payload_sanitizations": 0,
         "total_reads_processed": stats.reads,
         "total_writes_processed": stats.writes,
         "io_threaded_reads_processed": 0,
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": stats.query_limit_disconnections,
         "client_output_buffer_limit_disconnections": stats.output_limit_disconnections,
+        "reply_buffer_shrinks": 0,
+        "reply_buffer_expands": 0,
     }
 
 

@@ -100,13 +100,18 @@ def memory_fields(server: Services) -> Fields:
         "used_memory_startup": startup,
         "used_memory_dataset": used - overhead,
         "used_memory_dataset_perc": f"{100 * (used - overhead) / max(1, used - startup):.2f}%",
-        **_allocated(used),
+        **_allocator(used),
         "total_system_memory": total,
         "total_system_memory_human": human_size(total),
         **_scripts(server),
         "maxmemory": server.state.config.maxmemory,
         "maxmemory_human": human_size(int(server.state.config.maxmemory)),
         "maxmemory_policy": NO_EVICTION,
+        "allocator_frag_ratio": "1.00",
+        "allocator_frag_bytes": 0,
+        "allocator_rss_ratio": "1.00",
+        "allocator_rss_bytes": 0,
+        **_rest(used),
         "mem_fragmentation_ratio": "1.00",
         "mem_fragmentation_bytes": 0,
         "mem_not_counted_for_evict": server.persistence.appender.buffered,
@@ -125,16 +130,28 @@ def memory_fields(server: Services) -> Fields:
     }
 
 
-def _allocated(used: int) -> Fields:
-    """Tell what allocators have of the memory in use: the rest is code and other files. How much of
-    theirs is free, Python does not tell."""
-    resident = process.allocated_memory()
-    if not resident:
-        return {}
+def allocated_memory(used: int) -> int:
+    """The bytes in use that allocators have, all of them where the system does not tell. How much
+    of theirs is free, Python does not tell: it counts as allocated, and nothing as fragmented."""
+    return process.allocated_memory() or used
+
+
+def _allocator(used: int) -> Fields:
+    allocated = allocated_memory(used)
     return {
-        "allocator_resident": resident,
-        "rss_overhead_ratio": f"{used / resident:.2f}",
-        "rss_overhead_bytes": used - resident,
+        "allocator_allocated": allocated,
+        "allocator_active": allocated,
+        "allocator_resident": allocated,
+        "allocator_muzzy": 0,
+    }
+
+
+def _rest(used: int) -> Fields:
+    """What is in use beside what allocators have: code and other files."""
+    allocated = allocated_memory(used)
+    return {
+        "rss_overhead_ratio": f"{used / max(1, allocated):.2f}",
+        "rss_overhead_bytes": used - allocated,
     }
 
 
@@ -205,8 +222,9 @@ help_command("MEMORY", since="4.0.0", text=_HELP)
 
 @command("MEMORY STATS", summary="Tells what the memory is used for.", tips=_TIPS)
 def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
-    """A map of names and numbers: those of a Redis that mean something here."""
+    """A map of the names and numbers that Redis has."""
     used = process.resident_memory()
+    allocated = allocated_memory(used)
     startup = min(server.state.instance.startup_memory, used)
     peak = max(process.peak_memory(), used)
     overhead = min(memory_overhead(server), used)
@@ -236,6 +254,16 @@ def memory_stats(server: Services, session: Session, args: Arguments) -> Reply:
             ("dataset.bytes", used - overhead),
             ("dataset.percentage", _percentage(session, used - overhead, used - startup)),
             ("peak.percentage", _percentage(session, used, peak)),
+            ("allocator.allocated", allocated),
+            ("allocator.active", allocated),
+            ("allocator.resident", allocated),
+            ("allocator.muzzy", 0),
+            ("allocator-fragmentation.ratio", _number(session, 1.0)),
+            ("allocator-fragmentation.bytes", 0),
+            ("allocator-rss.ratio", _number(session, 1.0)),
+            ("allocator-rss.bytes", 0),
+            ("rss-overhead.ratio", _number(session, used / max(1, allocated))),
+            ("rss-overhead.bytes", used - allocated),
             ("fragmentation", _number(session, 1.0)),
             ("fragmentation.bytes", 0),
         ]
