@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import re
 
+from server.commands import load
 from server.road.table import TABLE
 from server.runtime.version import REDIS_VERSION
 from tests.docs.commands_page import DOCS, pages
 from tests.support.process import ROOT
+
+OF_REDIS = set((ROOT / "tests/server/data/commands-8.0.6.txt").read_text().split())
+"""What COMMAND LIST of Redis 8.0.6 has, without subcommands and commands of modules."""
+
+OF_OTHER_SERVERS = {"spark.md": {"HGET", "HMGET", "HSET"}}
+"""What pages say is called on another server than Penstock."""
 
 
 def test_the_pages_are_what_the_table_of_commands_gives() -> None:
@@ -34,3 +41,13 @@ def test_where_the_version_of_redis_is_named_it_is_said_what_was_not_compared_wi
         assert re.search(
             r"8\.2 to 8\.10\b[^|]*documentation[^|]*suites", path.read_text(), re.DOTALL
         )
+
+
+def test_pages_name_no_command_of_redis_that_is_not_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    load()
+    there = {entry.name.upper() for entry in TABLE.values()}
+    for path in pages:
+        words = re.findall(r"(?<![\w.-])[A-Z]{3,}(?![\w-])", path.read_text())
+        missing = {word for word in words if word in OF_REDIS and word not in there}
+        assert missing == OF_OTHER_SERVERS.get(path.name, set()), path
