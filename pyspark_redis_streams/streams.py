@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from redis.exceptions import ResponseError
 
-from pyspark_redis_streams.errors import ServerError
+from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.servers import Servers
+from pyspark_redis_streams.values import Separated
 
 
 def place_of(group: Group) -> tuple[int, int | None]:
@@ -229,17 +231,33 @@ class Catalog:
         return {stream for stream, reply in replies.items() if reply == []}
 
     def _tell_missing(self, infos: Mapping[Stream, StreamInfo]) -> None:
-        """Warns at the first look of streams that are subscribed to by name and not there."""
+        """Warns at the first look of streams that are subscribed to by name and not there; raises
+        :class:`OptionError` if there is one whose name was taken for several."""
         if self._has_told:
             return
         self._has_told = True
         missing = {stream for stream, info in infos.items() if info is NOTHING}
         there = {stream.key for stream, info in infos.items() if info is not NOTHING}
-        for key in sorted({s.key for s in missing if self.is_named(s)} - there):
+        absent = sorted({stream.key for stream in missing if self.is_named(stream)} - there)
+        if absent:
+            self._refuse_one_name()
+        for key in absent:
             LOG.warning(
                 "stream '%s' does not exist yet: check its name; it is read as soon as it does",
                 Stream(0, key).shown,
             )
+
+    def _refuse_one_name(self) -> None:
+        """Raises :class:`OptionError` if commas are part of the name of a stream that is there."""
+        named = self._settings.subscribe
+        if not isinstance(named, Separated):
+            return
+        wanted = [Stream(server, key_of(named.text)) for server in range(len(self._servers))]
+        replies = ask_each(self._servers, wanted, _xinfo_stream)
+        if any(not isinstance(reply, ResponseError) for reply in replies.values()):
+            one, several = json.dumps([named.text]), json.dumps(named)
+            allowed = f"{one} for the stream of this name, {several} for streams between commas"
+            raise OptionError("subscribe", named.text, allowed)
 
 
 def ask_each(

@@ -100,9 +100,16 @@ def duration(text: str) -> float:
     return int(found[1]) * _SECONDS[found[2]]
 
 
+class Separated(tuple[str, ...]):
+    """Names that commas separate in a ``text``, which may have been meant as one name."""
+
+    text: str
+
+
 def names(value: str) -> tuple[str, ...]:
     """Return names separated by commas, or in a JSON list; each once, in their order."""
-    if value.lstrip().startswith('["'):
+    is_list = value.lstrip().startswith('["')
+    if is_list:
         found = json.loads(value)
         if not all(isinstance(name, str) for name in found):
             raise ValueError(value)
@@ -110,7 +117,11 @@ def names(value: str) -> tuple[str, ...]:
         found = [name.strip() for name in value.split(",")]
     if not all(found):
         raise ValueError(value)
-    return tuple(dict.fromkeys(found))
+    if is_list or len(found) == 1:
+        return tuple(dict.fromkeys(found))
+    separated = Separated(dict.fromkeys(found))
+    separated.text = value.strip()
+    return separated
 
 
 def timestamp(value: str) -> int:
