@@ -7,13 +7,13 @@ JSON: a line for each element of an array.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from penstock.terminal import json_line, shown
 from penstock.testing.control import PenstockError, as_dict
 from penstock.testing.server import RemoteServer
 from penstock.testing.waiting import TIMEOUT_S
@@ -48,7 +48,7 @@ def main(args: Sequence[str]) -> int:
         with RemoteServer(options.url) as server:
             _run(server, options)
     except (AssertionError, PenstockError, ValueError) as error:
-        print(f"penstock debug: {error}", file=sys.stderr)
+        print(f"penstock debug: {shown(str(error))}", file=sys.stderr)
         return 1
     return 0
 
@@ -130,4 +130,4 @@ def _tell(words: list[str], reply: Any) -> None:
     elif named == ["fault", "list"]:
         reply = [as_dict(fault) for fault in reply]
     for line in reply if isinstance(reply, list) else [reply]:
-        print(line if isinstance(line, str) else json.dumps(line, ensure_ascii=False))
+        print(line if isinstance(line, str) else json_line(line))

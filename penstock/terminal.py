@@ -1,12 +1,14 @@
-"""Argument parsers and output that the tools share on a terminal."""
+"""Argument parsers and output that the tools share: text of servers, for a terminal and as JSON."""
 
 from __future__ import annotations
 
 import argparse
+import base64
 import io
+import json
 import re
 import sys
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock import output
 
@@ -16,7 +18,42 @@ if TYPE_CHECKING:
 PLAIN_WIDTH: Final = 200
 """Columns of what goes into a file or a pipe."""
 
+BYTES: Final = "_base64"
+"""The key of a value that is no text: ``{"_base64": "AAE="}``."""
+
 _CREDENTIALS: Final = re.compile(r"(?<=://).*@", re.DOTALL)
+
+
+def shown(text: bytes | str) -> str:
+    """Text of a server as people read it: what is no UTF-8 as \\xff, and an escape for whatever a
+    terminal might act on."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
+
+
+def json_value(value: bytes) -> str | dict[str, str]:
+    """Bytes of a server for JSON: the text that they are, or what is no text as :data:`BYTES`."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {BYTES: base64.b64encode(value).decode()}
+
+
+def json_line(value: Any) -> str:
+    """A line of JSON, with an escape for whatever a terminal might act on."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else _json_escape(sign) for sign in text)
+
+
+def _json_escape(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def redact(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from penstock.client import Connection
 from penstock.migration.model import Group, Head, entry_id, is_placeholder
 from penstock.migration.read import read_groups, read_head
-from penstock.migration.report import shown
+from penstock.terminal import shown
 from storage.engine import ids
 
 

@@ -14,9 +14,9 @@ from typing import Final
 from rich.console import Console
 
 from penstock.client import ClientError, CommandRefused, Connection
-from penstock.migration.report import Outcome, Row, left_out, print_summary, shown
+from penstock.migration.report import Outcome, Row, left_out, print_summary
 from penstock.migration.runner import Options
-from penstock.terminal import plural
+from penstock.terminal import plural, shown
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.glob import matches

@@ -14,7 +14,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Column, Table
 from rich.text import Text
 
-from penstock.terminal import plural
+from penstock.terminal import plural, shown
 
 EQUAL_SHOWN: Final = 50
 """How many equal streams without a remark the table lists."""
@@ -23,15 +23,6 @@ NAMES_SHOWN: Final = 10
 
 
 # --- texts ---------------------------------------------------------------------------------------
-
-
-def shown(name: bytes) -> str:
-    """A name for people: UTF-8, with an escape for whatever a terminal might act on."""
-    text = name.decode("utf-8", "backslashreplace")
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
-        for sign in text
-    )
 
 
 def list_names(keys: list[bytes]) -> str:
@@ -45,7 +36,8 @@ def left_out(others: Mapping[str, list[bytes]]) -> list[str]:
     """Say which keys are left out, by the names of their types."""
     hints = {"string": " (--strings copies them)"}
     return [
-        f"left out: {plural(len(names), f'{kind} key')}{hints.get(kind, '')}: {list_names(names)}"
+        f"left out: {plural(len(names), f'{shown(kind)} key')}{hints.get(kind, '')}:"
+        f" {list_names(names)}"
         for kind, names in sorted(others.items())
     ]
 

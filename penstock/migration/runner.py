@@ -34,10 +34,9 @@ from penstock.migration.report import (
     left_out,
     list_names,
     print_summary,
-    shown,
 )
 from penstock.migration.verify import verify_stream
-from penstock.terminal import plural
+from penstock.terminal import plural, shown
 
 _BATCH: Final = 50
 """Keys at a time; a value may be large."""

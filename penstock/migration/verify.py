@@ -33,8 +33,8 @@ from penstock.migration.read import (
     read_pending,
     read_pending_ids,
 )
-from penstock.migration.report import Depth, Findings, shown
-from penstock.terminal import plural
+from penstock.migration.report import Depth, Findings
+from penstock.terminal import plural, shown
 from storage.engine import ids
 
 # --- the stream ----------------------------------------------------------------------------------

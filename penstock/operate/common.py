@@ -1,9 +1,8 @@
-"""What the tools share: which server they ask, and how values and times are shown."""
+"""What the tools share: which server they ask, and how names and entries are shown."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 from penstock.client import ClientError, CommandRefused, Connection, parse
 from penstock.debug import DEFAULT_URL, URL_VARIABLE
-from penstock.terminal import Parser
+from penstock.terminal import Parser, json_line, json_value, shown
 
 DEAD_STREAM: Final = b"dead-letter-stream"
 """The first field of a dead letter."""
@@ -75,18 +74,16 @@ def streams(server: Connection, pattern: str = "*") -> list[bytes]:
             return sorted(found)
 
 
-def text(value: bytes) -> str:
-    """A name or a value as it is shown: text as it is, what is none in the form ``b'...'``."""
-    try:
-        decoded = value.decode()
-    except UnicodeDecodeError:
-        return repr(value)
-    return decoded if decoded.isprintable() else json.dumps(decoded, ensure_ascii=False)
+def word(name: bytes) -> str:
+    """A name as one types it in redis-cli: in quotes if it has to be."""
+    if re.fullmatch(rb"[\w.:/@{}*+-]+", name):
+        return name.decode()
+    quoted = name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').decode("utf-8", "surrogateescape")
+    return f'"{"".join(sign if sign.isprintable() else _bytes_of(sign) for sign in quoted)}"'
 
 
-def word(name: str) -> str:
-    """A name as one types it in a command: in quotes if it has to be."""
-    return name if re.fullmatch(r"[\w.:/@{}*+-]+", name) else json.dumps(name, ensure_ascii=False)
+def _bytes_of(sign: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in sign.encode("utf-8", "surrogateescape"))
 
 
 def paired(fields: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
@@ -96,8 +93,8 @@ def paired(fields: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
 
 def as_json(entry_id: bytes, fields: Sequence[bytes]) -> str:
     """An entry as a line of JSON: its ID, and its fields in their order."""
-    pairs = [[text(name), text(value)] for name, value in paired(fields)]
-    return json.dumps({"id": entry_id.decode(), "fields": pairs}, ensure_ascii=False)
+    pairs = [[json_value(name), json_value(value)] for name, value in paired(fields)]
+    return json_line({"id": json_value(entry_id), "fields": pairs})
 
 
 def run(name: str, tool: Callable[[], int]) -> int:
@@ -105,7 +102,7 @@ def run(name: str, tool: Callable[[], int]) -> int:
     try:
         return tool()
     except ClientError as error:
-        print(f"penstock {name}: {error}", file=sys.stderr)
+        print(f"penstock {name}: {shown(str(error))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

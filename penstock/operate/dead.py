@@ -24,9 +24,8 @@ from penstock.operate.common import (
     paired,
     run,
     streams,
-    text,
 )
-from penstock.terminal import Parser, console, plural
+from penstock.terminal import Parser, console, plural, shown
 
 ABOUT: Final = "Dead letters: entries that could not be processed, why, and how to send them back."
 
@@ -110,7 +109,7 @@ def chosen(server: Connection, options: argparse.Namespace) -> list[Letter]:
 def _letter(server: Connection, stream: bytes, entry_id: str) -> Letter:
     there = server.call("XRANGE", stream, entry_id, entry_id)
     if not there or not is_letter(there[0][1]):
-        raise CommandRefused(f"{text(stream)} has no dead letter {entry_id}")
+        raise CommandRefused(f"{shown(stream)} has no dead letter {entry_id}")
     return there[0][0], there[0][1]
 
 
@@ -215,32 +214,32 @@ def _list_streams(server: Connection) -> int:
     if not found:
         screen.print("There are no dead letters.")
         return 0
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    shown.add_column("stream")
-    shown.add_column("letters", justify="right")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("stream")
+    table.add_column("letters", justify="right")
     for key, length in found:
-        shown.add_row(Text(text(key)), f"{length:,}")
-    screen.print(shown)
+        table.add_row(Text(shown(key)), f"{length:,}")
+    screen.print(table)
     return 0
 
 
 def _list_letters(server: Connection, options: argparse.Namespace) -> int:
     wanted = chosen(server, options)
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    shown.add_column("id", no_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("id", no_wrap=True)
     for name in ("stream", "group", "consumer"):
-        shown.add_column(name, overflow="fold")
-    shown.add_column("tries", justify="right")
-    shown.add_column("reason", overflow="fold")
+        table.add_column(name, overflow="fold")
+    table.add_column("tries", justify="right")
+    table.add_column("reason", overflow="fold")
     for entry_id, fields in wanted:
         told = facts(fields)
         cells = [
-            text(told.get(name, b"")) for name in ("stream", "group", "consumer", "deliveries")
+            shown(told.get(name, b"")) for name in ("stream", "group", "consumer", "deliveries")
         ]
-        why = ": ".join(text(told[name]) for name in ("reason", "error") if told.get(name))
-        shown.add_row(entry_id.decode(), *map(Text, (*cells, why)))
+        why = ": ".join(shown(told[name]) for name in ("reason", "error") if told.get(name))
+        table.add_row(shown(entry_id), *map(Text, (*cells, why)))
     screen = console()
-    screen.print(shown if wanted else "There are no such dead letters.")
+    screen.print(table if wanted else "There are no such dead letters.")
     return 0
 
 
@@ -250,10 +249,10 @@ def _show(server: Connection, options: argparse.Namespace) -> int:
         print(as_json(entry_id, fields))
         return 0
     screen = console()
-    screen.print(Text(entry_id.decode(), style="bold"))
+    screen.print(Text(shown(entry_id), style="bold"))
     for name, value in paired(fields):
         style = "dim" if name.startswith(OWN) else ""
-        screen.print(Text(f"{text(name)}: {text(value)}", style=style))
+        screen.print(Text(f"{shown(name)}: {shown(value)}", style=style))
     return 0
 
 

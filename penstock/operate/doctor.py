@@ -13,12 +13,11 @@ from penstock.operate.common import (
     parser,
     run,
     streams,
-    text,
     word,
 )
 from penstock.operate.dead import streams_with_letters
 from penstock.operate.groups import gather
-from penstock.terminal import plural
+from penstock.terminal import plural, shown
 from penstock.testing.waiting import duration
 
 GONE_MS: Final = 24 * 3_600_000
@@ -47,14 +46,13 @@ class Patient:
         self.server = server
         reply = asks(server, "CONFIG", "GET", "*") or []
         self.settings: dict[str, str] = {
-            name.decode(): value.decode("utf-8", "backslashreplace")
-            for name, value in zip(reply[::2], reply[1::2], strict=True)
+            shown(name): shown(value) for name, value in zip(reply[::2], reply[1::2], strict=True)
         }
         """Empty if the user may not read them."""
         self.keys = streams(server)
         self.is_penstock = is_penstock(server)
 
-    def policies(self, stream: str, group: str) -> dict[bytes, bytes]:
+    def policies(self, stream: bytes, group: bytes) -> dict[bytes, bytes]:
         """The policies in force of a group, none on other servers."""
         if not self.is_penstock:
             return {}
@@ -122,18 +120,18 @@ def growing(patient: Patient) -> Iterator[Finding]:
             kept = asks(patient.server, "PENSTOCK", "POLICY", "GET", key) or ()
         if not {b"retention", b"retention-bytes", b"delete"} & set(kept[::2]):
             yield Finding(
-                f"{text(key)} has {plural(length, 'entry')}, and nothing trims it unless its"
+                f"{shown(key)} has {plural(length, 'entry')}, and nothing trims it unless its"
                 " producers do.",
-                f"PENSTOCK POLICY SET {word(text(key))} retention 7d"
+                f"PENSTOCK POLICY SET {word(key)} retention 7d"
                 if patient.is_penstock
-                else f"XTRIM {word(text(key))} MAXLEN ~ {LONG}",
+                else f"XTRIM {word(key)} MAXLEN ~ {LONG}",
             )
 
 
 def groups_in_trouble(patient: Patient) -> Iterator[Finding]:
     """Groups that nobody reads, and entries that fail again and again."""
     for group in gather(patient.server):
-        name = f"{group.group} of {group.stream}"
+        name = f"{shown(group.group)} of {shown(group.stream)}"
         stream, own = word(group.stream), word(group.group)
         if not group.consumers and group.waits is not None and group.waits >= GONE_MS:
             yield Finding(
@@ -147,7 +145,7 @@ def groups_in_trouble(patient: Patient) -> Iterator[Finding]:
                 f"An entry of the group {name} was delivered {group.deliveries} times, and nothing"
                 " sets it aside.",
                 f"PENSTOCK POLICY SET {stream} GROUP {own} max-deliveries 5"
-                f" dead-letter {word(f'{group.stream}:dead')}"
+                f" dead-letter {word(group.stream + b':dead')}"
                 if patient.is_penstock
                 else f"XPENDING {stream} {own} - + 10",
             )
@@ -166,9 +164,9 @@ def consumers_gone(patient: Patient) -> Iterator[Finding]:
 
 def _gone(key: bytes, group: bytes, told: dict[bytes, Any]) -> Finding:
     return Finding(
-        f"The consumer {text(told[b'name'])} of {text(group)} ({text(key)}) has been idle for"
+        f"The consumer {shown(told[b'name'])} of {shown(group)} ({shown(key)}) has been idle for"
         f" {duration(told[b'idle'])} and holds {plural(told[b'pending'], 'entry')}.",
-        f"XAUTOCLAIM {word(text(key))} {word(text(group))} <consumer> {GONE_MS} 0",
+        f"XAUTOCLAIM {word(key)} {word(group)} <consumer> {GONE_MS} 0",
     )
 
 
@@ -176,8 +174,8 @@ def dead_letters(patient: Patient) -> Iterator[Finding]:
     """Letters that wait for somebody to look at them."""
     for key, length in streams_with_letters(patient.server):
         yield Finding(
-            f"{text(key)} holds {plural(length, 'dead letter')}.",
-            f"penstock dead list {word(text(key))}",
+            f"{shown(key)} holds {plural(length, 'dead letter')}.",
+            f"penstock dead list {word(key)}",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -11,8 +10,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from penstock.client import Connection
-from penstock.operate.common import connected, parser, run, streams, text
-from penstock.terminal import console, plural
+from penstock.operate.common import connected, parser, run, streams
+from penstock.terminal import console, json_line, json_value, plural, shown
 from penstock.testing.waiting import duration
 
 LONG_MS: Final = 5 * 60_000
@@ -35,8 +34,8 @@ class Group:
     delivered, each the most of the first pending entries; ``waits`` is how old the first entry is
     that was not delivered."""
 
-    stream: str
-    group: str
+    stream: bytes
+    group: bytes
     lag: int | None
     pending: int
     consumers: int
@@ -107,8 +106,8 @@ def _group(
 ) -> Group:
     held = [entry for entry in pending if entry[1]]
     return Group(
-        text(key),
-        text(row["name"]),
+        key,
+        row["name"],
         row.get("lag"),
         row["pending"],
         row["consumers"],
@@ -133,7 +132,7 @@ def _listed(reply: Any) -> list[Any]:
 
 # --- what is shown ----------------------------------------------------------------------------
 
-Rates = dict[tuple[str, str], tuple[str, str]]
+Rates = dict[tuple[bytes, bytes], tuple[str, str]]
 """Entries added and delivered per second, by stream and group."""
 
 HEADS: Final = ("lag", "pending", "oldest", "tries", "consumers")
@@ -145,7 +144,7 @@ _GAP: Final = 2
 def blocks(groups: Sequence[Group], width: int, rates: Rates | None = None) -> list[list[Text]]:
     """The head of a table, then each group: a line with its numbers and one for each trouble. A
     name that leaves no room for the numbers has a line of its own."""
-    named = [f"{group.stream} / {group.group}" for group in groups]
+    named = [f"{shown(group.stream)} / {shown(group.group)}" for group in groups]
     rows = [[*HEADS, *(RATES if rates is not None else ())]]
     for group in groups:
         extra = () if rates is None else rates.get((group.stream, group.group), ("", ""))
@@ -206,7 +205,8 @@ def _show(url: str, pattern: str, lines: bool) -> int:
         groups = gather(server, pattern)
     if lines:
         for group in groups:
-            print(json.dumps(asdict(group) | {"troubles": group.troubles}, ensure_ascii=False))
+            names = {"stream": json_value(group.stream), "group": json_value(group.group)}
+            print(json_line(asdict(group) | names | {"troubles": group.troubles}))
     else:
         screen = console()
         screen.print(verdict(groups))

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from penstock.client import Connection
-from penstock.operate.common import as_json, connected, paired, parser, run, text
+from penstock.operate.common import as_json, connected, paired, parser, run
+from penstock.terminal import shown
 
 BLOCK_MS: Final = 1000
 """How long one read waits, so that Ctrl-C ends it soon."""
@@ -19,18 +20,20 @@ SHOWN: Final = 200
 """How many characters of a value a terminal shows."""
 
 
-def entries(server: Connection, stream: str, after: str) -> Iterator[tuple[bytes, list[bytes]]]:
+def entries(
+    server: Connection, stream: str, after: str | bytes
+) -> Iterator[tuple[bytes, list[bytes]]]:
     """Yields entries above an ID, or ``$`` for those that come from now on, for ever."""
     if after == "$":
         newest = server.call("XREVRANGE", stream, "+", "-", "COUNT", 1)
-        after = newest[0][0].decode() if newest else "0-0"
+        after = newest[0][0] if newest else b"0-0"
     while True:
         reply: Any = server.call(
             "XREAD", "COUNT", MOST, "BLOCK", BLOCK_MS, "STREAMS", stream, after
         )
         for entry_id, fields in reply[0][1] if reply else ():
             yield entry_id, fields
-            after = entry_id.decode()
+            after = entry_id
 
 
 def fits(fields: Sequence[bytes], wanted: Sequence[tuple[bytes, bytes]]) -> bool:
@@ -41,8 +44,8 @@ def fits(fields: Sequence[bytes], wanted: Sequence[tuple[bytes, bytes]]) -> bool
 
 def line(entry_id: bytes, fields: Sequence[bytes], most: int | None = None) -> str:
     """An entry in a line: its ID, then its fields, values in so many characters at most."""
-    shown = "  ".join(f"{text(name)}={_cut(text(value), most)}" for name, value in paired(fields))
-    return f"{entry_id.decode()}  {shown}"
+    pairs = [f"{shown(name)}={_cut(shown(value), most)}" for name, value in paired(fields)]
+    return "  ".join([shown(entry_id), *pairs])
 
 
 def _cut(value: str, most: int | None) -> str:
@@ -87,8 +90,8 @@ def _tail(options: Any, wanted: Sequence[tuple[bytes, bytes]]) -> int:
         for entry_id, fields in entries(server, options.stream, options.after):
             if not fits(fields, wanted):
                 continue
-            shown = as_json(entry_id, fields) if options.json else line(entry_id, fields, most)
-            print(shown, flush=True)
+            told = as_json(entry_id, fields) if options.json else line(entry_id, fields, most)
+            print(told, flush=True)
             left -= 1
             if not left:
                 return 0

@@ -17,7 +17,7 @@ from penstock.terminal import console
 
 EVERY_S: Final = 2.0
 
-Seen = dict[tuple[str, str], Group]
+Seen = dict[tuple[bytes, bytes], Group]
 
 
 def rates(before: Seen, now: Sequence[Group], seconds: float) -> Rates:

@@ -29,12 +29,10 @@ from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.servers import look, matching, reached, reading, single
 from penstock.pipeline.toml_file import Table, read_text, read_toml
+from penstock.terminal import BYTES, json_value
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.values import names
-
-BYTES: Final = "_base64"
-"""The key of a value that is no text: ``{"_base64": "AAE="}``."""
 
 ID: Final = "_id"
 """The key of an entry's ID among its fields in a file of cases."""
@@ -149,17 +147,10 @@ def _of_line(line: str, stream: str | None) -> Entry:
 def line_of(entry: Entry) -> str:
     """The entry as a line that :func:`read_lines` reads."""
     is_plain = len({name for name, _ in entry.fields}) == len(entry.fields)
-    pairs = [[_shown(name), _shown(value)] for name, value in entry.fields]
+    pairs: list[list[Any]] = [[json_value(name), json_value(value)] for name, value in entry.fields]
     is_plain = is_plain and all(isinstance(name, str) for name, _ in pairs)
     fields = dict(pairs) if is_plain else pairs
     return json.dumps({"stream": entry.stream, "id": entry.id, "fields": fields})
-
-
-def _shown(value: bytes) -> Any:
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return {BYTES: base64.b64encode(value).decode()}
 
 
 def last_entries(pipeline: Pipeline, most: int) -> list[Entry]:

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.pipeline.samples.cases import BYTES, to_bytes
+from penstock.pipeline.samples.cases import to_bytes
+from penstock.terminal import BYTES
 
 Row = Mapping[str, Any]
 

@@ -87,11 +87,17 @@ def test_an_old_entry_is_stuck_and_one_that_waits_is_behind(run: Run, client: Cl
     }
 
 
+def test_json_has_names_that_are_no_text_in_base64(run: Run, client: Client) -> None:
+    client.xgroup_create(b"\xff", "a\nb", mkstream=True)
+    found = json.loads(run("groups", "--json")[1])
+    assert (found["stream"], found["group"]) == ({"_base64": "/w=="}, "a\nb")
+
+
 def test_names_that_are_no_text_are_shown_and_a_pattern_chooses(run: Run, client: Client) -> None:
     client.xgroup_create(b"\xff", "a\nb", mkstream=True)
     client.xgroup_create("orders", "[bold]", mkstream=True)
     _, out, _ = run("groups", "[^o]*")
-    assert out.splitlines()[2].startswith("b'\\xff' / \"a\\nb\"")
+    assert out.splitlines()[2].startswith("\\xff / a\\nb")
     assert len(out.splitlines()) == 3
     assert "[bold]" in run("groups", "orders")[1]
 
@@ -144,7 +150,7 @@ def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
 @pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])
 def test_a_rate_that_is_not_known_is_empty(before: int | None, now: int | None, text: str) -> None:
     def group(read: int | None) -> Group:
-        return Group("orders", "kitchen", 0, 0, 0, None, 0, None, 0, read)
+        return Group(b"orders", b"kitchen", 0, 0, 0, None, 0, None, 0, read)
 
-    key = ("orders", "kitchen")
+    key = (b"orders", b"kitchen")
     assert top.rates({key: group(before)}, [group(now)], 1)[key] == ("0", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -17,11 +18,35 @@ def test_what_is_there_is_told_from_an_id_on(run: Run, client: Client) -> None:
     client.xadd("orders", {b"\xff": "a b"}, id="1-2")
     assert run("tail", "orders", "--from", "0", "--count", "2") == (
         0,
-        "1-1  item=tea  size=2\n1-2  b'\\xff'=a b",
+        "1-1  item=tea  size=2\n1-2  \\xff=a b",
         "",
     )
     out = '{"id": "1-1", "fields": [["item", "tea"], ["size", "2"]]}'
     assert run("tail", "orders", "--from", "0", "--count", "1", "--json") == (0, out, "")
+
+
+def test_json_has_what_is_there_and_what_is_no_text_in_base64(run: Run, client: Client) -> None:
+    values = ("line 1\nline 2", '"line 1\\nline 2"', b"\x00\xff", "\x9b\x7f\u202e é 😀")
+    for value in values:
+        client.xadd("orders", {"note": value})
+    _, out, _ = run("tail", "orders", "--from", "0", "--count", "4", "--json")
+    found = [json.loads(line)["fields"] for line in out.splitlines()]
+    assert found == [
+        [["note", values[0]]],
+        [["note", values[1]]],
+        [["note", {"_base64": "AP8="}]],
+        [["note", values[3]]],
+    ]
+    assert out.endswith('[["note", "\\u009b\\u007f\\u202e é 😀"]]}')
+
+
+def test_what_a_terminal_might_act_on_is_escaped(run: Run, client: Client) -> None:
+    client.xadd("orders", {"a\x1b[2Jb": "\x9b\x7f\u202e\n"}, id="1-1")
+    assert run("tail", "orders", "--from", "0", "--count", "1") == (
+        0,
+        r"1-1  a\x1b[2Jb=\x9b\x7f\u202e\n",
+        "",
+    )
 
 
 def test_a_terminal_shows_the_beginning_of_a_long_value() -> None:
