@@ -125,9 +125,13 @@ class Adder:
         add is left to the common way, key by key."""
         return self._state.reasons | session.reasons | LIMITED == LIMITED
 
-    def take(self, session: Session, data: bytes, start: int) -> tuple[list[bytes], int]:
+    def take(
+        self, session: Session, data: bytes, start: int, until_ns: int
+    ) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
-        returns their replies, and where the last of them ends. It must be open."""
+        returns their replies, and where the last of them ends. It must be open.
+
+        Where each of them may wake others, none begins after ``until_ns`` of the stopwatch."""
         form = self._form_at(data, start, None)
         if form is None:
             return [], start
@@ -153,6 +157,8 @@ class Adder:
                 counted = len(read.replies)
                 self._reactions.drain()
                 began = watch.tick()
+                if began > until_ns:
+                    break
             if at == len(data):
                 break
             # An entry that is followed by a trimming was added alone: others like it may follow.

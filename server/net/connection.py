@@ -319,13 +319,13 @@ class Connection(asyncio.Protocol):
             else:
                 adds = self._may_add(session)
                 if adds and may_begin(parser.buffer, parser.position):
-                    size += self._add(session, out)
+                    size += self._add(session, out, end)
                     if size > WRITE_CHUNK:
                         self._write(out)
                         size = 0
                     if not parser.ready or self._waits & FULL or session.closing:
                         return
-                requests = parser.batch(adds)
+                requests = parser.batch(adds) if watch.ns <= end else NO_REQUESTS
             for index, request in enumerate(requests):
                 if watch.ns > end:
                     self._yield(requests, index)
@@ -367,11 +367,11 @@ class Connection(asyncio.Protocol):
         adder = self._peers.adder
         return self._parser.peek(LEAST) and adder is not None and adder.is_open(session)
 
-    def _add(self, session: Session, out: list[bytes]) -> int:
+    def _add(self, session: Session, out: list[bytes], until_ns: int) -> int:
         """Lets XADDs take the fast path; returns about how many bytes of replies came of it."""
         parser, adder = self._parser, self._peers.adder
         assert adder is not None
-        replies, end = adder.take(session, parser.buffer, parser.position)
+        replies, end = adder.take(session, parser.buffer, parser.position, until_ns)
         if not replies:
             return 0
         parser.skip(end)

@@ -10,7 +10,7 @@ import pytest
 
 from protocol import requests
 from server.net.adding import MOST_OPTIONS, Options
-from server.traffic.turns import Turns
+from server.traffic.turns import SHARE_NS, Turns
 from storage.engine import effects as e
 from storage.engine.limits import StreamLimits
 from tests.support.direct import START_MS, Direct
@@ -212,6 +212,32 @@ async def test_a_turn_that_is_over_goes_on_the_same_way() -> None:
         replies += parties.read().count(b"$")
     assert sum(parties.added) == 2004
     assert len(parties.added) < 10
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "XREAD BLOCK 0 STREAMS s 9999999999999-0",
+        "XREADGROUP GROUP g {name} BLOCK 0 STREAMS s >",
+    ],
+)
+async def test_a_turn_ends_between_xadds_while_readers_wait(wait: str) -> None:
+    parties = Parties()
+    parties.services.traffic.turns = Turns()
+    client = parties.direct.client()
+    client.send("XGROUP", "CREATE", "s", "g", "$")
+    for name in range(60):
+        parties.direct.client().send(*wait.format(name=name).split())
+    looks = count(0, SHARE_NS // 10)
+    parties.direct.server.state.stopwatch._nanoseconds = lambda: next(looks)
+    answered = [parties.read(XADD * 50).count(b"$")]
+    assert 0 < answered[0] < 10
+    assert client.send("XLEN", "s") == b":%d\r\n" % (1 + answered[0])
+    while sum(answered) < 50:
+        await asyncio.sleep(0)
+        answered.append(parties.read().count(b"$"))
+        assert 0 < answered[-1] < 10
+    assert parties.added == [1] * 50
 
 
 def test_options_that_are_left_to_the_parser_are_so_each_time(parties: Parties) -> None:
