@@ -13,6 +13,7 @@ costs nothing, and one that is named twice is taken once. Entries that are deliv
 within a fraction of the shortest delay, or are kept back until the same time, share a range,
 however many they are. A range that falls due is looked through a portion at a time: what is due
 becomes ranges that are ready, and the rest is filed again. Nothing takes longer than a portion.
+Where ranges have become more than twice the pending entries the index is one range again.
 
 **Lanes.** With ``order-by`` one at a time is delivered of the pending entries that have the same
 value. They form a lane, in ID order. Only the first of a lane may be delivered, while none of the
@@ -56,6 +57,14 @@ _SLACK: Final = 64
 _SHARED: Final = 64
 """How many entries with different times share a range: they are looked at as often as that has one
 that is due."""
+
+_SPARE: Final = 64
+"""How many ranges there may always be, even if little is pending."""
+
+_RANGE_BYTES: Final = 160
+_IN_LANE_BYTES: Final = 200
+_RANKED_BYTES: Final = 40
+"""What a range takes, an entry of a lane, and one that is ranked, about."""
 
 _BUILT: Final = -1
 """In place of the ID from which on lanes are still to be made."""
@@ -264,6 +273,26 @@ class Agenda:
         """The entry may be delivered at ``due``."""
         heapq.heappush(self._later, [due, entry_id, entry_id, ALL])
 
+    def bound(self, pending: PendingList) -> None:
+        """Begin the index again where it is longer than twice what is pending: most of it is about
+        entries that were delivered otherwise since, or are gone. All are to be looked at then, in
+        portions."""
+        most = 2 * len(pending) + _SPARE
+        if self.is_building or max(len(self._later), len(self._ready)) <= most:
+            return
+        if self.ranking is not None:  # It has what was ready.
+            self.stale = True
+            return
+        self._ready, self._open = [], None
+        self._later = [[0, pending.first, pending.last, ALL]] if len(pending) else []
+
+    def memory_usage(self) -> int:
+        """Return the bytes that the index takes, about."""
+        lanes = 0 if self.lanes is None else self.lanes.entries
+        ranked = 0 if self.ranking is None else len(self.ranking)
+        ranges = len(self._later) + len(self._ready)
+        return _RANGE_BYTES * ranges + _IN_LANE_BYTES * lanes + _RANKED_BYTES * ranked
+
     def put_back(self, entry_id: int, payload: bytes) -> None:
         """An entry that was taken stays as it is for now."""
         if self.ranking is not None:
@@ -296,7 +325,7 @@ class Agenda:
     @property
     def next_due(self) -> int:
         """The time at which to look again, :data:`NEVER` if there is none."""
-        if self.is_building:
+        if self.stale or self.is_building:
             return 0
         return min(self._later[0][0], self.rate_due) if self._later else self.rate_due
 

@@ -380,6 +380,11 @@ class Lanes:
         return False
 
     @property
+    def entries(self) -> int:
+        """How many entries are in lanes."""
+        return len(self._values)
+
+    @property
     def waiting(self) -> int:
         """How many entries stand behind another one of their lane."""
         return len(self._values) - len(self._lanes)

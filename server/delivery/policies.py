@@ -265,10 +265,12 @@ class Policies:
     def _forget_gone(self, db: int, keys: Iterable[bytes]) -> None:
         """Forgets streams of a database that were at these keys and are not there any more."""
         values, known_here = self._state.keyspace.databases[db].values, self._known_in(db)
+        disposal = self._state.keyspace.limits.disposal
         for key in keys:
             known = known_here.get(key)
             if known is not None and values.get(key) is not known.stream:
                 del known_here[key]
+                disposal.drop(known.groups)
 
     def _forget_all_gone(self) -> None:
         """Forgets what is not there any more; of a database that is empty all at once."""
@@ -309,6 +311,12 @@ class Policies:
         one, two = self._known_in(effect.db), self._known_in(effect.other)
         self._known[effect.other], self._known[effect.db] = one, two
         self.due.swap(effect.db, effect.other)
+
+    def memory_usage(self, db: int, key: bytes) -> int:
+        """Return the bytes that is taken by what is known of the groups of a stream, about."""
+        known = self._known_in(db).get(key)
+        groups = () if known is None else known.groups.values()
+        return sum([each.ruled.agenda.memory_usage() for each in groups if each.ruled is not None])
 
     def check(self) -> None:
         """Asserts that nothing is known but of streams and groups that there are."""
@@ -437,7 +445,15 @@ class Policies:
     def _follow_policy(self, effect: e.PolicySet) -> None:
         """Wakes those who wait: what was held back may go on."""
         self._version += 1
-        self._look_at(effect.db, effect.key)
+        if effect.group is None:
+            self._look_at(effect.db, effect.key)
+        else:
+            database = self._state.keyspace.databases[effect.db]
+            value = database.values.get(effect.key)
+            ref = group_of_value(database, effect.key, value, effect.group)
+            if ref is not None:
+                self.followed(ref)
+                self.due.note((effect.db, effect.key), 0, effect.group)
         self._blocking.signal(effect.db, effect.key)
 
     def _follow_added(self, effect: e.EntryAdded | e.EntriesAdded, first: int) -> None:
@@ -477,6 +493,11 @@ class Policies:
     def _note_in(self, ref: RuledGroup, at: int) -> None:
         self.due.note((ref.db.index, ref.key), at, ref.group.name)
 
+    def _note_filed(self, ruled: RuledGroup) -> None:
+        """Notes when the group has something to do, of which some has just been filed."""
+        ruled.agenda.bound(ruled.group.pending)
+        self._note_in(ruled, ruled.agenda.next_due)
+
     def await_next(self, ruled: RuledGroup) -> None:
         """Somebody waits for entries of the group: has its stream looked at when the time of the
         next one comes, or ``rate-limit`` lets it through, if that is what there is to wait for."""
@@ -494,7 +515,7 @@ class Policies:
             agenda.lanes.take_off(effect.ids)
         if agenda.rules.retries:
             agenda.file_delivered(effect.ids, effect.counts, effect.time)
-            self._note_in(ruled, agenda.next_due)
+            self._note_filed(ruled)
 
     def _follow_redelivered(self, ruled: RuledGroup, effect: e.Redelivered) -> None:
         agenda = ruled.agenda
@@ -504,7 +525,7 @@ class Policies:
             entry = ruled.group.pending.get(entry_id)
             if entry is not None:
                 agenda.file(entry_id, agenda.due_of(entry))
-        self._note_in(ruled, agenda.next_due)
+        self._note_filed(ruled)
 
     def _follow_released(self, ruled: RuledGroup, effect: e.Released) -> None:
         agenda, lanes = ruled.agenda, ruled.agenda.lanes
@@ -513,12 +534,12 @@ class Policies:
                 agenda.enter(entry_id, ruled.stream.log.get(entry_id), False)
             agenda.land(entry_id)
         agenda.file_released(effect.ids, effect.times)
-        self._note_in(ruled, agenda.next_due)
+        self._note_filed(ruled)
 
     def _follow_kept_back(self, ruled: RuledGroup, effect: e.KeptBack) -> None:
         agenda = ruled.agenda
         agenda.file_kept_back(effect.ids, effect.until)
-        self._note_in(ruled, agenda.next_due)
+        self._note_filed(ruled)
 
     def _follow_acknowledged(self, effect: e.Acknowledged) -> None:
         self._wake_early(effect)
@@ -538,6 +559,7 @@ class Policies:
     def _follow_freed(self, ruled: RuledGroup, effect: e.Acknowledged) -> None:
         agenda = ruled.agenda
         agenda.leave(effect.ids)
+        agenda.bound(ruled.group.pending)
         if agenda.freed or agenda.rules.bounds_pending:
             agenda.freed = False
             self._blocking.signal(effect.db, effect.key)
@@ -551,6 +573,7 @@ class Policies:
 
     def _follow_consumer_deleted(self, ruled: RuledGroup, effect: e.ConsumerDeleted) -> None:
         ruled.agenda.leave(effect.owned)
+        ruled.agenda.bound(ruled.group.pending)
         ruled.agenda.freed = False
         self._blocking.signal(effect.db, effect.key)
 

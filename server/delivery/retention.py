@@ -34,6 +34,9 @@ LOOKED_AT: Final = 2000
 """How many entries are looked at in a slice where some of them may be needed yet, and how many go
 at most whose grace is over; the others have their turn in the next slice."""
 
+_SPARE: Final = 64
+"""How many entries in their grace may always be noted, even if the stream has few."""
+
 MEASURED: Final = 2000
 """About how many entries are measured in a slice."""
 
@@ -107,6 +110,13 @@ class StreamAgenda:
             if self.grace_sought_from is None or entry_id < self.grace_sought_from:
                 heapq.heappush(self.in_grace, entry_id)
 
+    def bound(self, stream: Stream) -> None:
+        """Seek what is in its grace again where more is noted than twice what the stream has: most
+        of that has gone otherwise."""
+        if len(self.in_grace) > 2 * stream.log.length + _SPARE:
+            self.in_grace = []
+            self.grace_sought_from = ids.MIN
+
     def next_due(self, stream: Stream, after: int = -AGE_STEP_MS) -> int:
         """When something may have to go, :data:`NEVER` if nothing will. Where it was looked at
         ``after`` that time, what is too old or too much does not go entry after entry."""
@@ -165,6 +175,7 @@ def drop_acknowledged(
     if agenda.rules.grace:
         over = bisect_left(free, max(db.keyspace.now_ms - agenda.rules.grace + 1, 0) << 64)
         agenda.note_in_grace(free[over:])
+        agenda.bound(stream)
         del free[over:]
     return _delete(db, key, stream, free)
 

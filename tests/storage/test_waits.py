@@ -36,3 +36,15 @@ def test_none_wait_at_first() -> None:
     assert (waits.some, waits.at(0)) == (False, 0)
     waits.add(1)
     assert (waits.some, waits.at(999), waits.at(1000), waits.some) == (True, 1, 0, False)
+
+
+def test_seconds_that_nothing_waits_for_are_forgotten_though_they_are_far() -> None:
+    waits = Waits()
+    waits.add(1000)
+    for second in range(2, 1000):
+        waits.add(1000 * second)
+        waits.leave(1000 * second)
+        waits.check([1000])
+        assert len(waits._seconds) <= 2 * 2 + 64
+    waits.add(5000)
+    assert (waits.at(999), waits.at(1000), waits.at(5000)) == (2, 1, 0)

@@ -200,7 +200,8 @@ def memory_usage(server: Services, session: Session, args: Arguments) -> Reply:
     value = session.db.get(args[2])
     if value is None:
         return None
-    return KEY_OVERHEAD + len(args[2]) + kind_of(value).memory(value)
+    indexes = server.policies.memory_usage(session.db.index, args[2])
+    return KEY_OVERHEAD + len(args[2]) + kind_of(value).memory(value) + indexes
 
 
 _HELP: Final = """\
