@@ -48,6 +48,7 @@ class Server:
         self._periodic = periodic
         self._follow_settings()
         self.services.access.configure()
+        self.state.config.remember()
 
     def _follow_settings(self) -> None:
         listen, limits = self.state.config.listen, self.state.keyspace.limits

@@ -77,6 +77,10 @@ class ServerClock:
     def reset(self) -> None:
         """Goes back to the real time."""
         self._ask("DEBUG", "CLOCK", "RESET")
+        self.forget()
+
+    def forget(self) -> None:
+        """The server shows the real time, as it has been reset or started."""
         self._moved = self._frozen = False
         self.readers = ""
 

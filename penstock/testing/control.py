@@ -23,6 +23,9 @@ class WaitTimeout(PenstockError, TimeoutError):
 TIMEOUT_S: Final = 10
 """How long the server may take for a reply."""
 
+RESET: Final = ("DEBUG", "RESET")
+"""Puts a server back to its start, but for its data."""
+
 
 class Control:
     """Sends commands to the server at ``host`` and ``port``, one at a time, from any thread.
@@ -65,6 +68,28 @@ class Control:
                 raise
         return _checked(words, reply)
 
+    def reset(self, timeout_s: float) -> None:
+        """Puts the server back to its start, but for its data, in whatever state it is.
+
+        Tries that over the connection as it is, since a new one may not be let in, else over a new
+        one, unless there is no answer in time. Raises what :meth:`ask` raises.
+        """
+        with self._lock:
+            try:
+                self._reset(timeout_s)
+            except TimeoutError:
+                self._disconnect()
+                raise
+            except (OSError, PenstockError):
+                self._disconnect()
+                self._reset(timeout_s)
+
+    def _reset(self, timeout_s: float) -> None:
+        """What the connection is told of without asking may come before the reply."""
+        reply = _checked(RESET, self._exchange(RESET, timeout_s))
+        while reply != RESET[-1]:
+            reply = _checked(RESET, self._next_reply())
+
     def _exchange_in(self, db: int, words: tuple[str | int, ...]) -> Any:
         """The reply of a database; afterwards the one that was selected before is so again."""
         selected = int(re.findall(r"\bdb=(\d+)", self._exchange(("CLIENT", "INFO")))[0])
@@ -76,12 +101,17 @@ class Control:
         finally:
             self._exchange(("SELECT", selected))
 
-    def _exchange(self, words: tuple[str | int, ...]) -> Any:
+    def _exchange(self, words: tuple[str | int, ...], timeout_s: float | None = None) -> Any:
         if self._socket is None:
             self._socket = self._connect()
             if self._login:
                 _checked(("AUTH",), self._exchange(("AUTH", *self._login)))
+        self._socket.settimeout(timeout_s or TIMEOUT_S)
         self._socket.sendall(_request(words))
+        return self._next_reply()
+
+    def _next_reply(self) -> Any:
+        assert self._socket is not None
         while (reply := self._reader.gets()) is False:
             data = self._socket.recv(65536)
             if not data:

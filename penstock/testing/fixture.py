@@ -74,10 +74,10 @@ class Penstock(LocalTools):
         self.server.restart(lose)
 
     def snapshot(self, name: str = "") -> Snapshot:
-        """Lets the server keep all data as it is now until the test ends, under this name or one of
-        its own. (``penstock_server.snapshot()`` is kept longer.)"""
+        """Lets the server keep all data as it is now for the test, under this name or one of its
+        own. (``penstock_server.snapshot()`` is kept longer.)"""
         snapshot = super().snapshot(name)
-        self._closing.callback(_drop, snapshot)
+        self._closing.callback(self.server.drop_at_reset, snapshot)
         return snapshot
 
     # --- clients ----------------------------------------------------------------------------
@@ -116,14 +116,8 @@ class Penstock(LocalTools):
         return owner.client
 
     def close(self) -> None:
-        """Closes every client that was created here, and drops the snapshots."""
+        """Closes every client that was created here; snapshots go when the server is reset."""
         self._closing.close()
-
-
-def _drop(snapshot: Snapshot) -> None:
-    """A server that has ended, or was started again, has none."""
-    with contextlib.suppress(PenstockError):
-        snapshot.drop()
 
 
 Options = tuple[str, ...]
@@ -191,15 +185,11 @@ class ServerPool:
 
     def lend(self, options: Options) -> PenstockServer:
         """A server as it is after its start; raises :class:`PenstockError` if it cannot start."""
-        free = self._free.get(options, [])
-        while free:
+        free = self._free.get(options)
+        if free:
             server = free.pop()
-            try:
-                server.reset()
-            except PenstockError:  # A test has ended it.
-                server.stop()
-            else:
-                return server
+            server.reset()
+            return server
         server = self._make(options)
         server.start()
         return server

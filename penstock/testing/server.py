@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import ssl
 import tempfile
@@ -13,16 +14,22 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.testing import process as processes
 from penstock.testing.conditions import Faults, ServerClock
-from penstock.testing.control import Control, PenstockError, as_dict
+from penstock.testing.control import RESET, Ask, Control, PenstockError, as_dict
 from penstock.testing.process import DataFiles, Loss, Mark, Process, find_command
-from penstock.testing.tools import LocalTools, Tools
+from penstock.testing.tools import LocalTools, Snapshot, Tools
 from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 
 ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
 """Default arguments of the server."""
 
+RESET_TIMEOUT_S: Final = 3
+"""How long the server may take to be reset, until a new one takes its place."""
+
 GRACE_S: Final = 1
 """How long to wait for the end of a server that no longer answers."""
+
+
+_log: Final = logging.getLogger(__name__)
 
 
 class PenstockServer(LocalTools):
@@ -41,6 +48,8 @@ class PenstockServer(LocalTools):
         self._process: Process | None = None
         self._control: Control
         self._settings: dict[str, str] = {}
+        self._users: list[str] = []
+        self._leaving: list[Snapshot] = []
         self._mark = Mark("", False, {})
         self._promises = 0
         self.clock = ServerClock(self.ask)
@@ -59,7 +68,7 @@ class PenstockServer(LocalTools):
             stack.callback(lambda: self._running.stop())
             self._control = Control(process.host, process.port)
             stack.callback(self._control.close)
-            self._settings = self._read_settings()
+            self._settings, self._users = self._read_settings(), self.ask("ACL", "LIST")
             self._set_mark(safe=True)
             self._cleaning = stack.pop_all()
 
@@ -120,20 +129,59 @@ class PenstockServer(LocalTools):
             raise PenstockError(_why_silent(process, words, error)) from error
 
     def reset(self) -> None:
-        """Resets the server to its state at the start: no data, the real time, its first settings,
-        no faults and no trace.
+        """Resets the server to its state at the start: no data, the real time, its first settings
+        and users, nothing counted or logged, no pause, script, function, fault or trace.
 
-        Connections and snapshots stay.
+        Connections and snapshots stay. A server that has ended, or cannot be reset, is replaced by
+        a new one at the same port, and ``output`` says why; then they do not. Raises
+        :class:`PenstockError` if it cannot be started.
         """
-        self.ask("CLIENT", "UNPAUSE")
-        if self._settings["enable-debug-command"] != "no":
-            self.faults.clear()
-            self.ask("DEBUG", "TRACE", "STOP")
-            self.clock.reset()
-            self.ask("DEBUG", "SET-ACTIVE-EXPIRE", 1)
+        _ = self._running
+        try:
+            self._put_back()
+        except PenstockError as error:
+            self._replace(str(error))
+        self.clock.forget()
+        self._set_mark(safe=False)
+
+    def drop_at_reset(self, snapshot: Snapshot) -> None:
+        """Lets a snapshot go when the server is reset next: now it may answer nobody."""
+        self._leaving.append(snapshot)
+
+    def _put_back(self) -> None:
+        if self._settings["enable-debug-command"] == "no":
+            self._put_back_without_debug()
+        else:
+            self._reset_all()
+            while self._leaving:
+                self._leaving.pop().drop()
         self._reset_settings()
         until_flushed(self.ask, TIMEOUT_S)
-        self._set_mark(safe=False)
+        _forget_counts(self.ask)
+
+    def _reset_all(self) -> None:
+        process = self._running
+        try:
+            self._control.reset(RESET_TIMEOUT_S)
+        except OSError as error:
+            raise PenstockError(_why_silent(process, RESET, error)) from error
+
+    def _put_back_without_debug(self) -> None:
+        """Does what the commands of clients can."""
+        for words in ("CLIENT UNPAUSE", "FUNCTION FLUSH", "SCRIPT FLUSH", "ACL LOG RESET"):
+            self.ask(*words.split())
+        if self.ask("ACL", "LIST") != self._users:
+            raise PenstockError("its users are others, and it has no DEBUG")
+
+    def _replace(self, reason: str) -> None:
+        """Starts a new server in place of this one."""
+        told = f"the server is started anew: {reason.splitlines()[0]}"
+        _log.warning(told)
+        self._running.lines.append(told)
+        self._running.kill()
+        DataFiles(self._settings).remove()
+        self._control.close()
+        self._start_again(self._settings)
 
     def _reset_settings(self) -> None:
         now = self._read_settings()
@@ -208,6 +256,12 @@ class PenstockServer(LocalTools):
         return as_dict(self.ask("CONFIG", "GET", "*"))
 
 
+def _forget_counts(ask: Ask) -> None:
+    """Forgets what has been done since the server was reset: deleting the data may take long."""
+    for words in ("SLOWLOG RESET", "LATENCY RESET", "CONFIG RESETSTAT"):
+        ask(*words.split())
+
+
 def _why_silent(process: Process, words: tuple[str | int, ...], error: OSError) -> str:
     status = process.status_if_ended(GRACE_S)
     if status is not None:
@@ -249,16 +303,24 @@ class RemoteServer(Tools):
         try:
             return self._control.ask(*words, db=db)
         except OSError as error:
-            place = self._control.place
-            raise PenstockError(f"the server at {place} does not answer: {error}") from error
+            raise self._silent(error) from error
+
+    def _silent(self, error: OSError) -> PenstockError:
+        return PenstockError(f"the server at {self._control.place} does not answer: {error}")
 
     def reset(self) -> None:
-        """No data, the real time, no pause, no faults and no trace. Settings stay."""
-        self.ask("CLIENT", "UNPAUSE")
-        self.faults.clear()
-        self.ask("DEBUG", "TRACE", "STOP")
-        self.clock.reset()
+        """Resets the server to its state at the start: no data, the real time, its first settings
+        and users, nothing counted or logged, no pause, script, function, fault or trace.
+
+        Connections and snapshots stay. Raises :class:`PenstockError` if the server has ended.
+        """
+        try:
+            self._control.reset(TIMEOUT_S)
+        except OSError as error:
+            raise self._silent(error) from error
+        self.clock.forget()
         until_flushed(self.ask, TIMEOUT_S)
+        _forget_counts(self.ask)
 
     def close(self) -> None:
         """Ends the connection."""

@@ -51,6 +51,11 @@ class UserLimits:
         for session in self._state.sessions.values():
             session.update_reasons()
 
+    def refill(self) -> None:
+        """Gives every user a full budget."""
+        for user in self._state.users.every():
+            user.rate = self.new_rate(user.name)
+
     def new_rate(self, name: bytes) -> TokenBucket | None:
         """Return a full budget for a user, ``None`` if there is no limit for it."""
         limit = self._limit_of(self._commands, name)
@@ -116,6 +121,8 @@ class AccessControl:
         self.before_change: Callable[[], None] = _nothing
         """Called before a client becomes another user, or a user changes: what was to be sent with
         the former rights is sent now."""
+        self._first: dict[bytes, User] = {}
+        """The users that the configuration has made, as they were then."""
         state.config.listen("acl-pubsub-default", self._open_channels)
         state.config.listen("requirepass", self._require_password)
 
@@ -192,6 +199,28 @@ class AccessControl:
         entry = LogEntry(reason, context, subject, user, line, now)
         self.log.add(entry, state.config.acllog_max_len)
 
+    # --- back to the start ----------------------------------------------------------------
+
+    def refuse_reset(self, session: Session, command: Command, args: Arguments) -> str | None:
+        """Why the client may not put the server back to its start; ``None`` if its user may, or
+        might if no user had changed since then."""
+        refusal = None if session.authenticated else errors.NO_AUTHENTICATION
+        refusal = refusal or self.refusal(session, command, args)
+        user = self._first.get(session.user)
+        if refusal is None or user is None or user.denial(command, args) is not None:
+            return refusal
+        return None if session.authenticated or (user.is_on and user.nopass) else refusal
+
+    def restore(self, caller: Session) -> None:
+        """There are the users that the configuration has made, with full budgets, and nothing has
+        been denied. A caller who is none of them is a new client."""
+        if caller.user not in self._first:
+            caller.reset(caller.db, self._users.default, False)
+        self.replace_users(caller, [user.copy() for user in self._first.values()])
+        self.limits.refill()
+        self.log = AclLog()
+        self._state.stats.denied.clear()
+
     # --- changes --------------------------------------------------------------------------
 
     def set_user(self, caller: Session, name: bytes, words: Iterable[bytes]) -> None:
@@ -259,6 +288,7 @@ class AccessControl:
         for user in self._users.every():
             if not user.is_on:
                 self._state.log.notice(acl_errors.is_disabled(user.name))
+            self._first[user.name] = user.copy()
 
     def _declare(self, name: str, where: str, words: list[str]) -> None:
         """Makes the user of a line of the configuration."""

@@ -420,6 +420,7 @@ class Config:
         self.given: dict[str, str] = {}
         self.user_lines: dict[str, tuple[str, list[str]]] = {}
         self._listeners: dict[str, list[Listener]] = {}
+        self._first: dict[str, Any] = {}
         for setting in dict.fromkeys(SETTINGS.values()):
             setattr(self, _attribute(setting.name), setting.default)
         for name, value in settings.items():
@@ -457,6 +458,20 @@ class Config:
         for name, text in texts:
             before[name] = self.get(name)
             after[name] = SETTINGS[name].merge(before[name], _parse(name, text))
+        self._replace(before, after)
+
+    def remember(self) -> None:
+        """Keeps the values as they are now, for :meth:`restore`."""
+        self._first = {each.name: self.get(each.name) for each in SETTINGS.values()}
+
+    def restore(self) -> None:
+        """Sets what has changed since :meth:`remember` back; raises :class:`BadSetting`, and
+        changes nothing then."""
+        after = {name: value for name, value in self._first.items() if value != self.get(name)}
+        self._replace({name: self.get(name) for name in after}, after)
+
+    def _replace(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """Sets the values ``after``, or leaves those ``before`` where one cannot be had."""
         try:
             self._apply(after)
         except BadSetting:

@@ -1,4 +1,4 @@
-"""Hold the error texts of DEBUG FAULT and DEBUG SNAPSHOT, and those that faults answer with."""
+"""Hold the error texts of DEBUG FAULT, RESET and SNAPSHOT, and those that faults answer with."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ BAD_PROBABILITY: Final = "ERR DEBUG FAULT: PROBABILITY takes a number above 0 an
 def no_such_snapshot(name: bytes) -> str:
     """DEBUG SNAPSHOT RESTORE of a name that nothing was kept under."""
     return f"ERR DEBUG SNAPSHOT: there is no snapshot '{shown_name(name[:128])}'"
+
+
+def not_put_back(name: str, reason: str) -> str:
+    """DEBUG RESET cannot give a setting the value that it had at the start."""
+    return f"ERR DEBUG RESET: the setting {name} cannot be put back: {reason}"
 
 
 def moved(slot: int, address: str) -> str:

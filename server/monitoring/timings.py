@@ -123,6 +123,11 @@ class Timings:
         self.slow_sum_ns = 0
         self.slow_max_ns = 0
 
+    def forget_all(self) -> None:
+        """Begins anew with the slow log, and with what the latency monitor has noted."""
+        self.slow_log = SlowLog(self._config)
+        self.latency.forget([])
+
     def _track(self, tracking: bool) -> None:
         self.tracking = tracking
 

@@ -18,6 +18,7 @@ from server.faults import rules
 from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike
 from server.road.reasons import FAULTS, PAUSE
+from server.road.refusals import is_reset
 from server.road.session import Ending, Session
 from server.road.table import Command
 from server.services import Services
@@ -142,6 +143,8 @@ def hold_back(server: Services, session: Session, request: Request, resume: Resu
     """
     command, refusal = server.dispatcher.refusals.resolve(session, request)
     if command is None or refusal is not None or session.follower is not None:
+        return False
+    if is_reset(command, request):
         return False
     if server.pauses.everything or may_write(server, session, command, request):
         server.pauses.hold(session, resume)

@@ -31,7 +31,7 @@ from server.clients.watch import WatchedKeys
 from server.road.outcomes import Outcome, Steps, Wait, finish
 from server.road.reactions import Reactions
 from server.road.reasons import CLOSELY, LIMITED, MULTI
-from server.road.refusals import SUBSCRIBING, Refusals
+from server.road.refusals import SUBSCRIBING, Refusals, is_reset
 from server.road.session import CLIENT, EXEC, ClientTracking, Follower, Session, Waiter
 from server.road.state import ServerState
 from server.road.stepped import SteppedCommands
@@ -153,9 +153,10 @@ class Dispatcher:
                 self._access.note_refusal(session, command, args)
             return self._reject(session, command, refusal)
         assert command is not None
-        if session.transaction is None or command.name in NEVER_QUEUED:
+        transaction = session.transaction
+        if transaction is None or command.name in NEVER_QUEUED or is_reset(command, args):
             return self.run(session, command, args)
-        session.transaction.add(command, args)
+        transaction.add(command, args)
         return QUEUED
 
     def _end_browser(self, session: Session) -> Encoded:

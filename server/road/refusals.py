@@ -28,6 +28,7 @@ Each reason stands in :data:`ORDER` with the bit of :mod:`server.road.reasons` w
 not asked; a new reason is a bit, a function below, and a line there. That there is no such command
 comes before all of them. What a request uses up is in :data:`USED_UP`, and comes after them: it is
 asked where the request would run, as others look at requests more than once (during a pause).
+DEBUG RESET is asked for less (:data:`OF_RESET`): it is how a test gets out of any state.
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ SUBSCRIBER_COMMANDS: Final = SUBSCRIBING | {"ping", "quit", "reset"}
 
 PUBLISHING: Final = frozenset({"publish", "spublish", "eval", "evalsha", "fcall"})
 """Commands without a flag for it that may change data, or that tell others something."""
+
+
+def is_reset(command: Command, args: Arguments) -> bool:
+    """Whether a request is DEBUG RESET, with which tests get out of whatever there is: no state of
+    the server or of its client keeps it from running at once, where DEBUG is allowed."""
+    return command.protected and len(args) > 1 and args[1].upper() == b"RESET"
 
 
 class Refusals:
@@ -95,11 +102,15 @@ class Refusals:
 
     def find(self, session: Session, command: Command, args: Arguments) -> str | None:
         """Return the first error that counts, ``None`` if the command may run."""
+        if session.caller == CLIENT and is_reset(command, args):
+            return self._first(OF_RESET, session, command, args)
         return self._first(ORDER[session.caller], session, command, args)
 
     def use_up(self, session: Session, command: Command, args: Arguments) -> str | None:
         """Return the error of a command that may run, but for which nothing is left of what its
         client may use up; ``None`` if there is, which is less by one now."""
+        if is_reset(command, args):
+            return None
         return self._first(USED_UP, session, command, args)
 
     def _first(
@@ -190,6 +201,10 @@ def _monitor(on: Refusals, session: Session, command: Command, args: Arguments) 
 
 def _reader(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
     return errors.SCRIPT_READ_ONLY if command.writes else None
+
+
+def _reset(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
+    return on.access.refuse_reset(session, command, args)
 
 
 # --- the state of the server -----------------------------------------------------------------
@@ -295,6 +310,9 @@ ORDER: Final[dict[int, Checks]] = {
     EXEC: ((reasons.LIMITED, _rules),),
 }
 """What is asked about a request, by who calls; the first that answers counts."""
+
+OF_RESET: Final[Checks] = ((ALWAYS, _arity), (ALWAYS, _debugging), (ALWAYS, _reset))
+"""What is asked about DEBUG RESET of a client, in place of all that."""
 
 USED_UP: Final[Checks] = ((reasons.RATED, _rate),)
 """What a client's request uses up, where nothing else stands against it."""

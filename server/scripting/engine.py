@@ -183,6 +183,14 @@ class Scripting:
         """Ends the script that takes long; raises :class:`CommandError` if that cannot be done."""
         self._runner.kill(function=False)
 
+    def reset(self) -> None:
+        """Ends what takes long, and forgets every script and every library."""
+        self._runner.end()
+        self.flush()
+        self.evicted = 0
+        if self.functions.libraries:
+            self.functions.flush(0)
+
     def close(self) -> None:
         """Ends what is under way; nothing is run any more."""
         self._runner.close()

@@ -262,6 +262,12 @@ class LongRunning:
             raise CommandError(script_errors.UNKILLABLE)
         self._killed = True
 
+    def end(self) -> None:
+        """Ends the script that takes long, whatever it has done; its client is told."""
+        while self._session is not None:
+            self._killed = True
+            self._go_on()
+
     def close(self) -> None:
         """Ends the script that is under way, at the end of the server."""
         if self._session is not None:

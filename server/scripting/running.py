@@ -170,6 +170,11 @@ class Runner:
             raise CommandError(script_errors.NOT_BUSY)
         self._busy.kill(self._job is not None and self._job.calls.script.wrote)
 
+    def end(self) -> None:
+        """Ends what takes long, if anything does, whatever it has done."""
+        if self._busy is not None:
+            self._busy.end()
+
     def close(self) -> None:
         """Ends what is under way; nothing is run any more."""
         if self._busy is not None:

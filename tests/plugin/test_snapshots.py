@@ -35,10 +35,11 @@ async def test_snapshots_can_be_awaited(handle: Penstock) -> None:
     assert snapshot.name == "prepared"
 
 
-def test_a_snapshot_of_a_test_ends_with_it(server: PenstockServer) -> None:
+def test_a_snapshot_of_a_test_is_gone_in_the_next_one(server: PenstockServer) -> None:
     handle = Penstock(server)
     handle.snapshot("prepared")
     handle.close()
+    server.reset()
     with pytest.raises(PenstockError, match="prepared"):
         server.restore("prepared")
 

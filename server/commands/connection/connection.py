@@ -160,6 +160,14 @@ def select(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
+def leave_all(server: Services, session: Session) -> None:
+    """Ends what the client is told or shown of without asking, and what it watches."""
+    server.pubsub.leave_all(session)
+    server.watching.forget(session)
+    server.tracking.stop(session)
+    server.state.timings.stop_monitoring(session)
+
+
 @command(
     "RESET",
     flags=_ALWAYS,
@@ -168,10 +176,7 @@ def select(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def reset(server: Services, session: Session, args: Arguments) -> Reply:
     """Leaves everything that the client has begun."""
-    server.pubsub.leave_all(session)
-    server.watching.forget(session)
-    server.tracking.stop(session)
-    server.state.timings.stop_monitoring(session)
+    leave_all(server, session)
     users = server.state.users
     is_open = users.default_is_open()
     if server.access.limits.refuse_connection(session, users.default) is not None:

@@ -102,10 +102,15 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
 @command("CONFIG RESETSTAT", summary="Sets the counters of INFO to zero.", tips=_EVERYWHERE)
 def config_resetstat(server: Services, session: Session, args: Arguments) -> Reply:
     """Forgets what has been counted since the start."""
+    forget_counts(server)
+    return OK
+
+
+def forget_counts(server: Services) -> None:
+    """Sets the counters of INFO to zero."""
     server.state.forget_counts()
     server.traffic.turns.forget_counts()
     server.policies.tally.reset()
-    return OK
 
 
 @command(

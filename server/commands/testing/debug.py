@@ -13,7 +13,7 @@ from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Encoded, Map, Reply, Simple
 from server.commands.declare import command, help_reply
 from server.commands.keys.values import encoding_of, references
-from server.commands.testing import debug_faults  # noqa: F401  declares DEBUG FAULT
+from server.commands.testing import debug_faults, debug_reset  # noqa: F401  declare subcommands
 from server.commands.testing.subcommands import SUBCOMMANDS, require_serving, subcommand, unknown
 from server.faults import errors as fault_errors
 from server.monitoring.monitors import Traced
