@@ -24,6 +24,8 @@
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
 # make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua, payload, rdb or disk
+# make mutants [ARGS="--mutants 300"]  change the product in one place at a time, and list what no fast test notices;
+#                                 takes half an hour; --help says more
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
 # make pictures                   draw the pictures of the documentation again
@@ -68,7 +70,7 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
-	image drive-image sbom lock reliability soak replication-histories fuzz test-redis-py test-spark pipeline-histories demo \
+	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark pipeline-histories demo \
 	bench-spark bench docs pictures format clean alone
 
 run:
@@ -171,6 +173,10 @@ replication-histories: $(ENV)/installed-dev
 ARGS_OF_FUZZ := $(or $(ARGS),dispatcher)
 fuzz: $(ENV)/installed-dev
 	$(BIN)/python -m fuzz $(ARGS_OF_FUZZ)
+
+mutants: $(ENV)/installed-mutants
+	$(BIN)/python $(ONE_BY_ONE) tests/mutants
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 # The first run writes the table of docs/reliability.md.
 reliability: $(ENV)/installed-dev
@@ -284,6 +290,10 @@ $(ENV)/installed-dev: pyproject.toml
 
 $(ENV)/installed-bench: $(ENV)/installed
 	$(PIP) --editable '.[bench]'
+	@touch $@
+
+$(ENV)/installed-mutants: $(ENV)/installed-dev
+	$(PIP) --editable '.[mutants]'
 	@touch $@
 
 $(ENV)/installed-clients: $(ENV)/installed-dev
