@@ -71,12 +71,16 @@ def _fish(tools: Sequence[str], about: dict[str, str]) -> str:
 
 def main(args: Sequence[str], tools: Sequence[str]) -> int:
     """Runs the tool with the arguments behind its name; returns the exit status."""
+    if list(args) == ["tools"]:
+        print("\n".join(tools))
+        return 0
     if len(args) != 1 or args[0] not in SHELLS:
         print(
-            "Usage: penstock completion bash | zsh | fish\n\n"
+            "Usage: penstock completion bash | zsh | fish | tools\n\n"
             '  bash   eval "$(penstock completion bash)"          in ~/.bashrc\n'
             '  zsh    eval "$(penstock completion zsh)"           in ~/.zshrc, behind compinit\n'
-            "  fish   penstock completion fish | source           in ~/.config/fish/config.fish",
+            "  fish   penstock completion fish | source           in ~/.config/fish/config.fish\n"
+            "  tools  the names of the tools, one a line, for scripts",
             file=sys.stdout if args in (["-h"], ["--help"]) else sys.stderr,
         )
         return 0 if args in (["-h"], ["--help"]) else 2

@@ -88,6 +88,8 @@ def test_bash_completes_a_tool_a_setting_and_a_file() -> None:
 def test_the_tool_says_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert completion.main(["--help"], cli.TOOLS) == 0
     assert "penstock completion fish | source" in capsys.readouterr().out
+    assert completion.main(["tools"], cli.TOOLS) == 0
+    assert capsys.readouterr().out.split() == [*cli.TOOLS]
     assert completion.main(["csh"], cli.TOOLS) == 2
     assert completion.main(["bash"], cli.TOOLS) == 0
     assert "complete -F _penstock penstock" in capsys.readouterr().out
