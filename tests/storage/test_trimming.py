@@ -247,6 +247,7 @@ def test_an_approximate_trimming_of_acknowledged_entries_stops_at_its_limit() ->
     stream = stream_of(6)
     add_group(stream, b"g", 6, {1, 2, 3, 4, 5, 6})
     assert trim(stream, approximately(by_length(0, ACKED), limit=3)).holes == [1, 2]
+    assert trim(stream, approximately(by_length(0, ACKED), limit=4)).holes == [3, 4, 5, 6]
 
 
 def test_an_approximate_trimming_of_acknowledged_entries_keeps_the_length() -> None:

@@ -323,6 +323,18 @@ async def test_a_rewrite_begins_by_itself_when_the_file_has_grown_enough(start: 
     assert rig.persistence.rewriting.in_progress
 
 
+async def test_a_rewrite_begins_at_the_percentage_itself(start: Start) -> None:
+    rig = await start(auto_aof_rewrite_min_size=0, auto_aof_rewrite_percentage=100)
+    assert await rig.ask("SET", "k", "x" * 1000) == b"OK"
+    half = rig.persistence.size // 2
+    rig.persistence.rewriting.base_size = half + 1
+    rig.cron()
+    assert not rig.persistence.rewriting.in_progress
+    rig.persistence.rewriting.base_size = half
+    rig.cron()
+    assert rig.persistence.rewriting.in_progress
+
+
 async def test_a_percentage_of_zero_means_never(start: Start) -> None:
     rig = await start(auto_aof_rewrite_min_size=0, auto_aof_rewrite_percentage=0)
     assert await rig.ask("SET", "k", "x" * 1000) == b"OK"

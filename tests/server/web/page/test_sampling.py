@@ -179,6 +179,7 @@ async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
         ([at * 30 for at in range(12)], 0.0),
         (list(range(13)), 0.0),
         ([*range(0, 360, 30), 5], 0.0),
+        ([0, 30, 60, 90, 90, 90, 90, 210, 240, 270, 300, 330, 360], 0.0),
         ([], 0.0),
     ],
 )  # fmt: skip
