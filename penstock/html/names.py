@@ -1,8 +1,11 @@
-"""Under which names HTTP is answered.
+"""Which requests of HTTP are answered: under which names, and of one length.
 
 A web site may have its own name lead to any address, and its script is then, to a browser, one of
 the same site as whatever answers there (DNS rebinding). What it cannot have is an address, or a
 name without a dot.
+
+A request that says in two ways how long it is may end elsewhere for a proxy in front than here,
+and what follows would be a request that nobody sent: such a connection is closed (RFC 9112, 6.3).
 """
 
 from __future__ import annotations
@@ -31,8 +34,15 @@ def is_own_host(host: str, names: Collection[str]) -> bool:
     return is_address or "." not in name or name in names
 
 
+_TWO_LENGTHS: Final = PlainTextResponse(
+    "a request may have Content-Length or Transfer-Encoding, not both\n",
+    400,
+    {"Connection": "close"},
+)
+
+
 class OwnNames:
-    """An application on whose every path that is checked; ``names`` tells which names with a dot
+    """An application on whose every path both are checked; ``names`` tells which names with a dot
     are its own as well, with blanks between them, and ``setting`` is where they come from."""
 
     def __init__(self, application: ASGIApp, names: Callable[[], str], setting: str) -> None:
@@ -46,6 +56,11 @@ class OwnNames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or says why not."""
-        host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-        known = is_own_host(host, self._names().lower().split())
-        await (self._application if known else self._refusal)(scope, receive, send)
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1")
+        answer = self._application
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            answer = _TWO_LENGTHS
+        elif not is_own_host(host, self._names().lower().split()):
+            answer = self._refusal
+        await answer(scope, receive, send)

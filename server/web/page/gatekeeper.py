@@ -14,6 +14,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
+from server.web.page.attempts import Attempts
 from server.web.page.drawing import Screen, draw
 from server.web.page.logins import Login, Logins, Viewer
 from server.web.page.page_request import Fields, url
@@ -32,6 +33,7 @@ class Gatekeeper:
     def __init__(self, server: Services) -> None:
         self._server = server
         self.logins = Logins(server.state.users)
+        self._attempts = Attempts(server.state.clock)
 
     @property
     def cookie(self) -> str:
@@ -75,7 +77,7 @@ class Gatekeeper:
         return secured(RedirectResponse(address, 303))
 
     async def log_in(self, request: Request) -> Response:
-        """Takes a name and a password."""
+        """Takes a name and a password. While too many have failed none is looked at."""
         if not is_own(request):
             return secured(_plain("this form comes from another site", 403))
         fields = await form(request)
@@ -83,12 +85,18 @@ class Gatekeeper:
             return secured(_plain("this is no form", 400))
         name, password = fields.secret("user").encode(), fields.secret("password").encode()
         following = _inside(fields.text("next"))
+        address = "" if request.client is None else request.client.host
+        if wait := self._attempts.wait_s(address):
+            return await _try_later(following, wait)
         session = self._server.state.new_session(0, peer(request), "page")
         try:
             self._server.access.log_in(session, name, password, "page")
         except CommandError as error:
+            wrong = error.text == errors.WRONG_PASSWORD
+            if wrong:
+                self._attempts.failed(address)
             await asyncio.sleep(FAILURE_S)
-            if error.text != errors.WRONG_PASSWORD:  # One of the limits of users.
+            if not wrong:  # One of the limits of users.
                 return await login_screen(following, error.text, 403)
             return await login_screen(following, "Wrong name or password, or the user is off.", 401)
         token = self.logins.add(session.account, password)
@@ -104,6 +112,15 @@ class Gatekeeper:
         response = RedirectResponse("/", 303)
         response.delete_cookie(self.cookie, path="/", secure=True, httponly=True, samesite="strict")
         return secured(response)
+
+
+async def _try_later(following: str, seconds: int) -> Response:
+    """The form again, as too many logins have failed."""
+    response = await login_screen(
+        following, f"Too many logins have failed: try again in {seconds} s.", 429
+    )
+    response.headers["Retry-After"] = str(seconds)
+    return response
 
 
 async def login_screen(following: str, error: str | None = None, status: int = 200) -> Response:

@@ -205,6 +205,30 @@ def test_no_name_and_what_is_none_are_refused(served: Served, head: bytes) -> No
     assert asked(served.port, head).startswith(b"HTTP/1.1 403 Forbidden\r\n")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/login", "/nothing"])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5",
+    ],
+)
+def test_a_request_of_two_lengths_is_refused_and_nothing_behind_it_is_answered(
+    served: Served, path: str, lengths: bytes
+) -> None:
+    request = b"POST %b HTTP/1.1\r\nHost: localhost\r\n%b\r\n\r\n0\r\n\r\n" % (
+        path.encode(),
+        lengths,
+    )
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(request + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"connection: close" in head.lower()
+    assert body == b"a request may have Content-Length or Transfer-Encoding, not both\n"
+
+
 # --- how many there may be -------------------------------------------------------------------
 
 HALF: Final = b"GET /healthz HTTP/1.1\r\nHost:"
