@@ -120,6 +120,13 @@ def _of(prepared: tuple[str, ...], *requests: str) -> Way:
     return count
 
 
+def read_many(streams: int) -> Way:
+    """What an XREADGROUP of so many streams costs none of which has a new entry."""
+    keys = [f"stream:{number}" for number in range(streams)]
+    request = ["XREADGROUP GROUP group consumer STREAMS", *keys, *">" * streams]
+    return _of(tuple(f"XGROUP CREATE {key} group $ MKSTREAM" for key in keys), " ".join(request))
+
+
 async def _wake(client: Client, other: Client, counter: Counter) -> Calls:
     """What an XADD costs that ends the wait of a parked reader, both replies included."""
     for _ in range(ROUNDS):
@@ -147,6 +154,7 @@ WAYS: Final[dict[str, tuple[Way, dict[str, Any]]]] = {
     "XADD alone": (_of((), XADD), {}),
     "16 XADD in one read": (_of((), *[XADD] * 16), {}),
     "XREADGROUP of 2 entries": (_of((XADD, XADD), READ), {}),
+    "XREADGROUP of 100 streams without a new entry": (read_many(100), {}),
     "XADD that wakes a parked XREADGROUP": (_wake, {}),
     "XACK, appendfsync always": (_acknowledge, {"appendonly": True, "appendfsync": "always"}),
 }

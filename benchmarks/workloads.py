@@ -19,6 +19,7 @@ from benchmarks.loads import (
     PendingMemory,
     Wakeups,
 )
+from benchmarks.many_streams import ManyStreams, Way
 from benchmarks.policies import Policed
 from benchmarks.redis_benchmark import RANDOM
 from benchmarks.servers import FAKEREDIS, FLOOR, PENSTOCK, PLAIN
@@ -261,6 +262,27 @@ def _varied(pipeline: int, amount: int) -> tuple[Workload, ...]:
 COMPARED: Final = (PENSTOCK.name, "redis")
 """The servers of workloads that there are many of."""
 
+WAYS: Final[dict[Way, str]] = {
+    "empty": "nothing new",
+    "found": "XADD to one, then the read",
+    "woken": "the read waits, XADD to one",
+}
+MOST_OF_MANY: Final = 1.1
+"""How many times what it costs Redis a read of many streams may cost."""
+OF_MANY_STREAMS: Final = tuple(
+    Workload(
+        f"{command.lower()}-{streams}-streams-{way}",
+        f"{command} of {streams:,} streams, {title}",
+        ManyStreams(streams=streams, grouped=command == "XREADGROUP", way=way, amount=amount),
+        _cpu(MOST_OF_MANY),
+        servers=COMPARED,
+    )
+    for command in ("XREADGROUP", "XREAD")
+    for streams, amount in ((10, 10_000), (50, 6_000), (200, 2_000), (1000, 500))
+    for way, title in WAYS.items()
+)
+"""A worker that serves many streams with one request."""
+
 MIXED: Final = tuple(
     Workload(
         f"xadd-{streams}x{lists}",
@@ -358,6 +380,7 @@ WORKLOADS: Final = (
         _cpu(0.22, WHOLE_REPLY),
         Data(entries=50_000, groups=10),
     ),
+    *OF_MANY_STREAMS,
     Workload("history-100", "history of 100, 100,000 pending", HISTORY_100, _cpu(0.25), PENDING),
     Workload(
         "xpending-100",

@@ -47,7 +47,8 @@ STEPS: Final = 500
 """How much is read by the rules in one batch: about the number of arguments and lines."""
 
 MEMORABLE: Final = 512
-"""A read that is longer is not remembered."""
+"""A read that is longer is not remembered, unless it is a single request of many arguments: such
+as that of a worker for many streams, which is the same each time."""
 
 _MANY: Final = 32
 """So many missing arguments are proved and built together."""
@@ -135,8 +136,8 @@ class RequestParser:
         self._steps = 0
         self._error: ProtocolError | QueryTooLong | None = None
         self._known = b""
-        """The last short read that was nothing but whole requests, and these, which nobody changes,
-        once it has come twice: many clients send the same again and again."""
+        """The last read to be remembered, which was nothing but whole requests, and these, which
+        nobody changes, once it has come twice: many clients send the same again and again."""
         self._known_requests = _NO_REQUESTS
         self._forget_arguments()
 
@@ -284,7 +285,9 @@ class RequestParser:
         else:
             end = self._build(requests)
         if end > at:
-            if end - at == size <= MEMORABLE:
+            if end - at == size and (
+                size <= MEMORABLE or (len(requests) == 1 and len(requests[0]) >= _MANY)
+            ):
                 self._known, self._known_requests = data, requests if again else _NO_REQUESTS
             self._pass_to(end)
         return not self.ready or (apart and end > at)

@@ -68,7 +68,9 @@ class BlockedClients:
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self.when_due: Callable[[int], None]
-        self.waiting: dict[Place, dict[Waiter, None]] = {}
+        self.waiting: dict[Place, Waiter | dict[Waiter, None]] = {}
+        """The queue of each place, or who is alone there: a reader of many streams, each of which
+        it alone reads, would need as many queues."""
         self.waiters: dict[Waiter, None] = {}
         self.ready: dict[Place, None] = {}
         """The keys that have been signalled, and whose waiters have not been served yet."""
@@ -84,8 +86,7 @@ class BlockedClients:
         """Lets the client wait; its connection finds the waiter in ``session.parked``.
 
         ``nanoseconds`` is how long the command has run already."""
-        keys = [SYNCED] if wait.for_sync else [(session.db.index, key) for key in wait.keys]
-        places = list(dict.fromkeys(keys))
+        places = [SYNCED] if wait.for_sync else wait.places
         waiter = Waiter(session, command, args, nanoseconds, wait, places)
         session.parked = waiter
         self.waiters[waiter] = None
@@ -96,20 +97,35 @@ class BlockedClients:
 
     def enqueue(self, waiter: Waiter) -> None:
         """Puts the waiter at the end of the queue of each of its keys."""
+        waiting = self.waiting
         for place in waiter.places:
-            queue = self.waiting.setdefault(place, {})
-            queue.pop(waiter, None)
-            queue[waiter] = None
+            queue = waiting.get(place)
+            if queue is None:
+                waiting[place] = waiter
+            elif isinstance(queue, dict):
+                queue.pop(waiter, None)
+                queue[waiter] = None
+            elif queue is not waiter:
+                waiting[place] = {queue: None, waiter: None}
+
+    def queue(self, place: Place) -> list[Waiter]:
+        """Return those who wait there, in the order in which they are served."""
+        queue = self.waiting.get(place)
+        if queue is None:
+            return []
+        return list(queue) if isinstance(queue, dict) else [queue]
 
     def _forget(self, waiter: Waiter) -> None:
         """Takes the waiter out of every queue: it was served, or its client is gone."""
         del self.waiters[waiter]
         waiter.session.parked = None
+        waiting = self.waiting
         for place in waiter.places:
-            queue = self.waiting[place]
-            del queue[waiter]
-            if not queue:
-                del self.waiting[place]
+            queue = waiting[place]
+            if isinstance(queue, dict):
+                del queue[waiter]
+            if queue is waiter or not queue:
+                del waiting[place]
         if self._scheduled:
             self._sweep()
 

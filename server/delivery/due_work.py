@@ -138,5 +138,5 @@ class DueWork:
 
     def _parked(self, ref: GroupRef) -> set[bytes]:
         """The consumers that wait for the stream."""
-        waiters = self._blocking.waiting.get((ref.db.index, ref.key), {})
+        waiters = self._blocking.queue((ref.db.index, ref.key))
         return {each.wait.consumer for each in waiters if each.wait.reader_of == ref.group.name}

@@ -79,6 +79,7 @@ def _nothing() -> None:
 class Wait:
     """What a reading command returns instead of a reply when it must wait.
 
+    ``places`` are the keys that it waits for, each once, with their database's index.
     ``retry`` runs the command again and returns a reply, or a ``Wait`` to go on with. ``deadline``
     is the time in Unix milliseconds at which the wait ends with ``on_timeout``, ``None`` for never.
     ``wake_at`` is a time at which the command is worth running again though nothing signalled its
@@ -96,11 +97,11 @@ class Wait:
         "deadline",
         "for_sync",
         "group",
-        "keys",
         "needs_key",
         "note_attempt",
         "note_end",
         "on_timeout",
+        "places",
         "reader_of",
         "retry",
         "wake_at",
@@ -108,7 +109,7 @@ class Wait:
 
     def __init__(
         self,
-        keys: list[bytes],
+        places: list[tuple[int, bytes]],
         deadline: int | None,
         retry: Callable[[], Outcome],
         *,
@@ -122,7 +123,7 @@ class Wait:
         reader_of: bytes | None = None,
         consumer: bytes = b"",
     ) -> None:
-        self.keys = keys
+        self.places = places
         self.deadline = deadline
         self.retry = retry
         self.needs_key = needs_key

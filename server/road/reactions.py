@@ -154,7 +154,7 @@ class Reactions:
         the others of the group are not tried."""
         blocking = self._blocking
         drained: set[bytes] = set()
-        for waiter in list(blocking.waiting[place]):
+        for waiter in blocking.queue(place):
             wait = waiter.wait
             if waiter not in blocking.waiters or not blocking.may_serve(wait, place):
                 continue

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from benchmarks.calls import WAYS, count
+from benchmarks.calls import WAYS, count, read_many
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -13,3 +13,8 @@ def test_the_calls_of_a_request_are_the_same_each_time(name: str) -> None:
     first, second = (asyncio.run(count(way, **settings)) for _ in range(2))
     assert first == second
     assert first.all > first.across > 5
+
+
+def test_a_stream_without_a_new_entry_costs_a_read_of_many_two_calls() -> None:
+    few, many = (asyncio.run(count(read_many(streams))) for streams in (10, 110))
+    assert (many.all - few.all) // 100 == 2

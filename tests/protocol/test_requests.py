@@ -488,6 +488,26 @@ def test_the_last_short_read_is_remembered() -> None:
     assert drain(parser) == [[b"1"]]
 
 
+def test_a_long_request_of_many_arguments_is_remembered() -> None:
+    parser = RequestParser()
+    many = [b"XREAD", b"STREAMS", *[b"stream:%d" % number for number in range(200)]]
+    given = []
+    for _ in range(4):
+        parser.feed(pack(*many))
+        given += parser.batch()
+    assert given == [many] * 4
+    assert given[1] is given[2] is given[3]
+
+
+@pytest.mark.parametrize("requests", [[[b"SET", b"k", b"v" * MEMORABLE]], [[b"PING"]] * MEMORABLE])
+def test_neither_a_long_value_nor_many_requests_are_kept(requests: list[list[bytes]]) -> None:
+    parser = RequestParser()
+    for _ in range(3):
+        parser.feed(b"".join(pack(*request) for request in requests))
+        assert drain(parser) == requests
+    assert parser._known == b""
+
+
 def test_a_read_that_is_remembered_still_has_to_keep_the_limit() -> None:
     parser = RequestParser()
     parser.feed(pack(b"12345"))

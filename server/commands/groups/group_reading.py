@@ -9,6 +9,10 @@ and hands this on to the general way where it cannot answer itself: there is not
 so much that the reply is put together in steps, the consumer is not known yet to the policies, or
 they want more than a limit to what is in flight.
 
+*That of many streams.* Where new entries of several streams are wanted, and no group has policies,
+most of the streams have nothing new: :meth:`_GroupRead._run_new` notes that the consumer was there,
+and has only the others read in the general way.
+
 *The general one.* A :class:`_GroupRead` is one request, which may be tried several times. It finds
 all groups first, as an error in the last stream must leave the first one as it was. Then each
 stream has its turn:
@@ -29,7 +33,6 @@ again meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from typing import Final
 
@@ -48,7 +51,7 @@ from server.commands.streams.entries import (
     held_range,
     in_portions,
 )
-from server.commands.streams.reading import Budget, ReadOptions, keys_to_read
+from server.commands.streams.reading import Budget, ReadOptions, keys_to_read, options_of
 from server.delivery.group_ref import (
     READ_AGAIN,
     GroupRef,
@@ -72,8 +75,9 @@ from server.road.table import Arguments, KeySpec
 from server.services import Services
 from storage.engine import ids
 from storage.engine.effects import Redelivered
-from storage.engine.groups import Claim, claim_idle
+from storage.engine.groups import Claim, Group, claim_idle
 from storage.engine.pending import Consumer, PendingEntry, Span, earliest_time, ids_in
+from storage.engine.stream import Stream
 from storage.errors import WrongType
 
 NEW: Final = ids.MAX
@@ -148,15 +152,11 @@ class _GroupRead:
     """An XREADGROUP that may run several times until it finds something."""
 
     def __init__(
-        self,
-        policies: Policies,
-        may_go_on: Callable[[], bool],
-        session: Session,
-        options: ReadOptions,
-        group: bytes,
+        self, server: Services, session: Session, options: ReadOptions, group: bytes
     ) -> None:
-        self._policies = policies
-        self._may_go_on = may_go_on
+        self._reactions = server.reactions
+        self._policies = server.policies
+        self._may_go_on = server.due_work.going_on()
         self._incomplete = False
         """Whether there may be more to find than one attempt has looked at."""
         self._session = session
@@ -168,6 +168,9 @@ class _GroupRead:
     def start(self, first: GroupRef | None) -> Reply | Wait | Steps:
         """Checks the streams one after the other, then reads; ``first`` is the group of the first
         one if that has been found already."""
+        if first is None and self._is_plain():
+            self._starts = [NEW] * len(self._options.keys)
+            return self._run_new()
         found: list[GroupRef] = []
         for key, text in zip(self._options.keys, self._options.places, strict=True):
             found.append(first or self._find(key))
@@ -180,6 +183,8 @@ class _GroupRead:
 
     def _retry(self) -> Reply | Wait | Steps:
         options = self._options
+        if self._is_plain():
+            return self._run_new()
         if not options.is_usual:
             return self._run([self._find(key) for key in options.keys])
         ref = self._find(options.keys[0])
@@ -199,13 +204,18 @@ class _GroupRead:
         for ref in found:
             if isinstance(ref, RuledGroup):
                 self._policies.await_next(ref)
+        group = self._group if self._reads_as_others(found) else None
+        return self._wait(group, self._next_attempt(found))
+
+    def _wait(self, group: bytes | None, wake_at: int | None) -> Wait:
+        options = self._options
         return Wait(
-            options.keys,
+            options.queues(self._session.db.index),
             self._deadline,
             self._retry,
             needs_key=True,
-            group=self._group if self._reads_as_others(found) else None,
-            wake_at=self._next_attempt(found),
+            group=group,
+            wake_at=wake_at,
             note_attempt=self._note_attempt,
             note_end=self._note_end,
             reader_of=self._group,
@@ -241,6 +251,51 @@ class _GroupRead:
         if isinstance(reply, Steps):
             return (yield from reply.work)
         return [encode(reply, self._session.resp3)]
+
+    # --- new entries of many streams ------------------------------------------------------
+
+    def _is_plain(self) -> bool:
+        """Whether new entries of several streams are wanted, none of whose groups has policies."""
+        options = self._options
+        return options.wants_new and not options.is_usual and not self._policies.active
+
+    def _run_new(self) -> Reply | Wait | Steps:
+        """Does as :meth:`_run`."""
+        served = self._attempt_new()
+        if served or self._options.block is None:
+            return by_stream(served, self._session.resp3)
+        return self._wait(None, None)
+
+    def _attempt_new(self) -> Served:
+        """Finds all groups, then reads those that may be given something, and makes nothing for any
+        of the others."""
+        db, link, keys = self._session.db, self._session.link, self._options.keys
+        name, reader = self._group, self._options.consumer
+        streams: list[Stream] = []
+        groups: list[Group] = []
+        for key in keys:
+            stream = db.stream(key)
+            group = None if stream is None else stream.groups.get(name)
+            if stream is None or group is None:
+                raise CommandError(errors.no_group_in_xreadgroup(key, name))
+            streams.append(stream)
+            groups.append(group)
+        now, is_told = db.keyspace.now_ms, self._reactions.record is not None
+        budget = Budget(self._options)
+        served: Served = []
+        for at in range(len(keys)):
+            stream, group = streams[at], groups[at]
+            consumer = group.consumers.get(reader)
+            if consumer is None or stream.last_id > group.last_id:
+                entries = self._serve(GroupRef(db, keys[at], stream, group), NEW, budget)
+                if entries is not None:
+                    served.append((keys[at], entries))
+            else:
+                consumer.seen = now
+                consumer.link = link
+                if is_told:
+                    GroupRef(db, keys[at], stream, group).emit_seen(consumer)
+        return served
 
     # --- waiting --------------------------------------------------------------------------
 
@@ -427,23 +482,6 @@ def _with_delivery(payload: bytes, idle: int, count: int) -> bytes:
     return b"*4\r\n%b:%d\r\n:%d\r\n" % (payload[4:], idle, count)
 
 
-_KEPT: Final = 1024
-"""How many bytes of a request are kept for the next one, at most."""
-
-
-def _options(session: Session, args: Arguments) -> ReadOptions:
-    """Return the options of a request, which most often is that of before."""
-    known = session.reading
-    if isinstance(known, ReadOptions) and known.words == args:
-        return known
-    options = ReadOptions(args, grouped=True)
-    size = 0
-    for arg in args:
-        size += len(arg)
-    session.reading = options if size <= _KEPT else None
-    return options
-
-
 def _keys(args: Arguments) -> list[bytes] | None:
     return keys_to_read(args, grouped=True)
 
@@ -460,7 +498,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
 )
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
-    options = _options(session, args)
+    options = options_of(session, args, grouped=True)
     policies, name = server.policies, options.group
     assert name is not None
     ref: GroupRef | None = None
@@ -468,5 +506,4 @@ def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | W
         ref = _group_to_read(policies, session, options.keys[0], name)
         if (reply := _read_usual(session, options, ref)) is not None:
             return reply
-    may_go_on = server.due_work.going_on()
-    return _GroupRead(policies, may_go_on, session, options, name).start(ref)
+    return _GroupRead(server, session, options, name).start(ref)

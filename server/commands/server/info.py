@@ -194,7 +194,8 @@ def _clients(server: Services) -> Fields:
         "total_watched_keys": len(server.watching.watchers),
         "total_blocking_keys": sum(place != SYNCED for place in blocking.waiting),
         "total_blocking_keys_on_nokey": sum(
-            any(waiter.wait.needs_key for waiter in queue) for queue in blocking.waiting.values()
+            any(waiter.wait.needs_key for waiter in blocking.queue(place))
+            for place in blocking.waiting
         ),
     }
 

@@ -11,7 +11,7 @@ from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
 from server.road.outcomes import Steps, Wait
-from server.road.session import Session
+from server.road.session import Place, Session
 from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
@@ -30,9 +30,12 @@ _LONG_WAIT: Final = 2**32
 
 class ReadOptions:
     """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text; not
-    to be changed. :attr:`words` are those that they were read from."""
+    to be changed. :attr:`words` are those that they were read from. :attr:`numbers` is what XREAD
+    reads as IDs, once it has."""
 
     __slots__ = (
+        "_in_database",
+        "_queues",
         "block",
         "claim",
         "consumer",
@@ -43,7 +46,9 @@ class ReadOptions:
         "maxcount",
         "maxsize",
         "noack",
+        "numbers",
         "places",
+        "wants_new",
         "words",
     )
 
@@ -63,6 +68,9 @@ class ReadOptions:
             raise CommandError(_unbalanced(grouped))
         self.keys = args[at:middle]
         self.places = args[middle:]
+        self.numbers: list[int] = []
+        self._in_database = -1
+        self._queues: list[Place] = []
         self._check(grouped)
 
     def _check(self, grouped: bool) -> None:
@@ -71,14 +79,23 @@ class ReadOptions:
             raise CommandError(stream_errors.GROUP_MISSING)
         if self.maxcount < self.count < UNLIMITED:
             raise CommandError(stream_errors.MAXCOUNT_BELOW_COUNT)
-        self.is_usual = (
-            len(self.places) == 1
-            and self.places[0] == b">"
+        self.wants_new = (
+            self.places[0] == b">"
+            and (len(self.places) == 1 or self.places.count(b">") == len(self.places))
             and self.claim is None
             and self.maxcount == self.maxsize == UNLIMITED
             and (self.block is None or self.block < _LONG_WAIT)
         )
-        """Whether this is an XREADGROUP as most are: new entries of one stream, COUNT or not."""
+        """Whether this is an XREADGROUP of nothing but new entries, COUNT or not."""
+        self.is_usual = self.wants_new and len(self.places) == 1
+        """Whether it is one of a single stream, as most are."""
+
+    def queues(self, db: int) -> list[Place]:
+        """Return where to wait for entries of the streams in this database, each place once."""
+        if self._in_database != db:
+            self._in_database = db
+            self._queues = list(dict.fromkeys([(db, key) for key in self.keys]))
+        return self._queues
 
     def _scan(self, args: Arguments, grouped: bool) -> int:
         """Takes the options, and returns where the keys begin."""
@@ -135,6 +152,23 @@ def _unbalanced(grouped: bool) -> str:
     if grouped:
         return stream_errors.unbalanced("xreadgroup", " or '>'")
     return stream_errors.unbalanced("xread", ", '+', or '$'")
+
+
+_KEPT: Final = 64 * 1024
+"""How many bytes of a request are kept for the next one, at most."""
+
+
+def options_of(session: Session, args: Arguments, grouped: bool) -> ReadOptions:
+    """Return the options of a request, which most often is that of before."""
+    known = session.reading
+    if isinstance(known, ReadOptions) and (known.words is args or known.words == args):
+        return known
+    options = ReadOptions(args, grouped)
+    size = 0
+    for arg in args:
+        size += len(arg)
+    session.reading = options if size <= _KEPT else None
+    return options
 
 
 _GROUP_OPTIONS: Final = frozenset({b"GROUP", b"NOACK", b"CLAIM"})
@@ -202,33 +236,52 @@ LAST: Final = -1
 """In place of an ID: just below the last entry (``+``)."""
 
 
-def _places(db: Database, options: ReadOptions) -> list[int]:
-    """After which ID to read each stream, or :data:`LAST`."""
+END: Final = -2
+"""In place of an ID: the last one that the stream has taken by now (``$``)."""
+
+
+def _place(text: bytes) -> int:
+    """After which ID to read a stream, :data:`LAST` or :data:`END`."""
+    if text == b"$":
+        return END
+    if text == b"+":
+        return LAST
+    if text == b">":
+        raise CommandError(stream_errors.NEW_ID_OUTSIDE_GROUP)
+    return ids.parse(text)
+
+
+def _find(db: Database, options: ReadOptions) -> tuple[list[Stream | None], list[int]]:
+    """Return the streams, and after which ID to read each, or :data:`LAST`."""
+    keys, known = options.keys, options.numbers
+    streams: list[Stream | None] = []
+    numbers: list[int] = []
     places: list[int] = []
-    for key, text in zip(options.keys, options.places, strict=True):
-        stream = db.stream_to_read(key)
-        if text == b"$":
-            places.append(ids.MIN if stream is None else stream.last_id)
-        elif text == b"+":
-            places.append(LAST)
-        elif text == b">":
-            raise CommandError(stream_errors.NEW_ID_OUTSIDE_GROUP)
-        else:
-            places.append(ids.parse(text))
-    return places
+    for at in range(len(keys)):
+        stream = db.stream_to_read(keys[at])
+        number = known[at] if known else _place(options.places[at])
+        streams.append(stream)
+        numbers.append(number)
+        if number == END:
+            number = ids.MIN if stream is None else stream.last_id
+        places.append(number)
+    options.numbers = numbers
+    return streams, places
 
 
-def _read(db: Database, options: ReadOptions, places: list[int]) -> Served:
+def _read(options: ReadOptions, streams: list[Stream | None], places: list[int]) -> Served:
     budget = Budget(options)
     served: Served = []
-    for key, place in zip(options.keys, places, strict=True):
-        stream = db.stream(key)
-        if stream is None or not stream.log.length or place >= stream.log.last:
+    for at in range(len(places)):
+        stream, place = streams[at], places[at]
+        if stream is None or place >= stream.last_id:
+            continue
+        if not stream.log.length or place >= stream.log.last:
             continue
         start = stream.log.last if place == LAST else place + 1
         entries = _entries_from(stream, start, options.count, budget)
         if entries[0]:
-            served.append((key, entries))
+            served.append((options.keys[at], entries))
     return served
 
 
@@ -257,15 +310,18 @@ def _keys(args: Arguments) -> list[bytes] | None:
 )
 def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
     """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
-    options = ReadOptions(args, grouped=False)
+    options = options_of(session, args, grouped=False)
     db = session.db
     deadline = options.deadline(db.keyspace.now_ms)
-    places = _places(db, options)
+    streams, places = _find(db, options)
 
-    def read() -> Reply | Wait | Steps:
-        served = _read(db, options, places)
+    def read(streams: list[Stream | None]) -> Reply | Wait | Steps:
+        served = _read(options, streams, places)
         if served or options.block is None:
             return by_stream(served, session.resp3)
-        return Wait(options.keys, deadline, read, needs_key=False)
+        return Wait(options.queues(db.index), deadline, read_again, needs_key=False)
 
-    return read()
+    def read_again() -> Reply | Wait | Steps:
+        return read([db.stream(key) for key in options.keys])
+
+    return read(streams)

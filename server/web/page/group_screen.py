@@ -321,10 +321,9 @@ def consumer_line(
 
 def parked(request: PageRequest, db: int, key: bytes, group: Group) -> set[bytes]:
     """The names of the consumers that wait for entries."""
-    waiting = request.server.blocking.waiting.get((db, key), ())
     return {
         name
-        for waiter in list(waiting)
+        for waiter in request.server.blocking.queue((db, key))
         if waiter.wait.reader_of == group.name and (name := consumer_of(waiter)) is not None
     }
 

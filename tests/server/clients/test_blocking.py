@@ -292,7 +292,7 @@ class Patience:
         if not self.runs:
             return OK
         wake_at = 0 if self._overdue else self._direct.now_ms + 10
-        return Wait([b"k"], None, self, needs_key=True, wake_at=wake_at)
+        return Wait([(0, b"k")], None, self, needs_key=True, wake_at=wake_at)
 
 
 def park(direct: Direct, client: DirectClient, patience: Patience) -> Waiter:
@@ -335,6 +335,6 @@ def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing(direct: Direc
     waiter = reader.session.waiter
     assert waiter is not None
     direct.now_ms += 50
-    waiter.wait = Wait([b"k"], direct.now_ms + 100, waiter.wait.retry, needs_key=False)
+    waiter.wait = Wait([(0, b"k")], direct.now_ms + 100, waiter.wait.retry, needs_key=False)
     direct.advance(50)
     assert reader.reply_when_woken == b"*-1\r\n"

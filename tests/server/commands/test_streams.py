@@ -116,3 +116,21 @@ def test_maxsize_leaves_entries_of_a_later_stream_undelivered(client: DirectClie
     assert client.send(*read) == b"*1\r\n*2\r\n$3\r\none\r\n" + entry
     assert client.send("XPENDING", "two", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
     assert client.send(*read) == b"*1\r\n*2\r\n$3\r\ntwo\r\n" + entry
+
+
+def test_the_same_read_of_what_is_new_begins_where_the_stream_ends_by_then(
+    client: DirectClient,
+) -> None:
+    read = "XREAD", "BLOCK", 5, "STREAMS", "k", "other", "$", "0"
+    for entry_id in ("1-0", "2-0"):
+        client.ask("XADD", "k", entry_id, "f", "v")
+        assert client.send(*read) is None
+        assert client.session.waiter is not None
+        client.server.services.blocking.time_out(client.session.waiter)
+    assert client.send(*read) is None
+    client.server.services.dispatcher.execute(
+        client.server.state.new_session(0), [b"XADD", b"k", b"3-0", b"f", b"v"]
+    )
+    assert client.reply_when_woken == (
+        b"*1\r\n*2\r\n$1\r\nk\r\n*1\r\n*2\r\n$3\r\n3-0\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"
+    )
