@@ -96,6 +96,9 @@ class Policies:
         """What is at random in policies follows from it, and from what it is asked for."""
         self._known: dict[int, dict[bytes, _Known]] = {}
         """The streams that were looked at while any had policies, by database and key."""
+        self._straight: set[tuple[int, bytes, bytes]] = set()
+        """The streams whose dead letters are known not to come back, each with its database and
+        where they go: until some others are somewhere, or policies are."""
         self.tally = Tally()
         self.happenings = Happenings()
         """What happened lately to groups, with policies or without."""
@@ -107,13 +110,13 @@ class Policies:
             e.EntriesAdded: lambda effect: self._follow_added(effect, effect.run.first),
             e.StreamCreated: lambda effect: self._look_at(effect.db, effect.key),
             e.GroupCreated: self._follow_created,
-            e.StreamRestored: lambda effect: self._look_at(effect.db, effect.key),
-            e.StreamPutBack: lambda effect: self._look_at(effect.db, effect.key),
+            e.StreamRestored: lambda effect: self._look_at_other(effect.db, effect.key),
+            e.StreamPutBack: lambda effect: self._look_at_other(effect.db, effect.key),
             e.Changed: lambda effect: self._forget_gone(effect.db, effect.keys),
             e.Flushed: lambda effect: self._forget_all_gone(),
             e.GroupDestroyed: self._follow_destroyed,
             e.KeyRenamed: self._follow_renamed,
-            e.KeyCopied: lambda effect: self._look_at(effect.target_db, effect.target),
+            e.KeyCopied: lambda effect: self._look_at_other(effect.target_db, effect.target),
             e.KeyMoved: self._follow_moved,
             e.Swapped: self._follow_swapped,
             e.PolicySet: self._follow_policy,
@@ -138,6 +141,7 @@ class Policies:
         """Other policies may be in force, or other data is there: looks at all streams."""
         keyspace = self._state.keyspace
         self._version += 1
+        self._straight.clear()
         self.active = bool(self._lines) or keyspace.policies
         self.due.forget()
         if not self.active:
@@ -295,7 +299,7 @@ class Policies:
 
     def _follow_renamed(self, effect: e.KeyRenamed) -> None:
         self._forget_gone(effect.db, (effect.key,))
-        self._look_at(effect.db, effect.target)
+        self._look_at_other(effect.db, effect.target)
 
     def _follow_moved(self, effect: e.KeyMoved) -> None:
         """Takes what is known of the stream along: its policies are the same."""
@@ -303,11 +307,12 @@ class Policies:
         if known is not None:
             self._version += 1
             self._known_in(effect.target_db)[effect.key] = known
-        self._look_at(effect.target_db, effect.key)
+        self._look_at_other(effect.target_db, effect.key)
 
     def _follow_swapped(self, effect: e.Swapped) -> None:
         """Takes what is known of streams along, without a look at any."""
         self._version += 1
+        self._straight.clear()
         one, two = self._known_in(effect.db), self._known_in(effect.other)
         self._known[effect.other], self._known[effect.db] = one, two
         self.due.swap(effect.db, effect.other)
@@ -384,7 +389,13 @@ class Policies:
     def circle_of(self, db: Database, key: bytes, target: bytes) -> list[bytes]:
         """The streams through which dead letters of the stream ``key`` would come back to it, if
         they went to ``target``; empty if they do not."""
-        return policy_lines.circle(key, [target], lambda at: self._targets(db, at))
+        place = (db.index, key, target)
+        if place in self._straight:
+            return []
+        way = policy_lines.circle(key, [target], lambda at: self._targets(db, at))
+        if not way:
+            self._straight.add(place)
+        return way
 
     def _targets(self, db: Database, key: bytes) -> list[bytes]:
         """Where dead letters of a stream's groups go, those that there are and those that may
@@ -442,9 +453,15 @@ class Policies:
         if found is not None:
             self.note(found[0], key, found[1])
 
+    def _look_at_other(self, db: int, key: bytes) -> None:
+        """A stream that may have had policies elsewhere is at the key."""
+        self._straight.clear()
+        self._look_at(db, key)
+
     def _follow_policy(self, effect: e.PolicySet) -> None:
         """Wakes those who wait: what was held back may go on."""
         self._version += 1
+        self._straight.clear()
         if effect.group is None:
             self._look_at(effect.db, effect.key)
         else:

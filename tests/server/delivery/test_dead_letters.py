@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pytest
 
+from server.config import policy_lines
 from server.road.stepped import TURN_NS
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, numbers_in
 from tests.support.direct import START_MS, parsed
@@ -304,6 +306,40 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
     words = ("PENSTOCK", "POLICY", "SET", last, "GROUP", GROUP, "dead-letter")
     assert str(kitchen.ask(*words, "s0")).endswith(f" -> s{length - 2} -> s{length - 1} -> {last}")
     assert kitchen.ask(*words, "end") == b"OK"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("RENAME", "other", "c"),
+        ("COPY", "other", "c"),
+        ("PENSTOCK", "POLICY", "SET", "other", "dead-letter", "c"),
+        ("SWAPDB", "1", "2"),
+    ],
+)
+def test_a_chain_is_followed_again_only_when_it_may_be_another(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kitchen, followed = Kitchen(), list[bytes]()
+    circle = policy_lines.circle
+
+    def watched(start: bytes, *others: Any) -> list[bytes]:
+        followed.append(start)
+        return circle(start, *others)
+
+    link(kitchen, "a", "b")
+    link(kitchen, "other", "elsewhere")
+    monkeypatch.setattr(policy_lines, "circle", watched)
+    for number in range(1, 6):
+        kitchen.ask("XADD", "a", f"{number}-1", "n", number)
+        kitchen.ask("XNACK", "a", GROUP, "FATAL", "IDS", 1, f"{number}-1", "FORCE")
+        kitchen.ask("XADD", f"new {number}", "*", "n", number)
+    assert (followed, len(kitchen.letters("b"))) == ([b"a"], 5)
+    kitchen.ask(*words)
+    followed.clear()
+    kitchen.ask("XADD", "a", "9-1", "n", 9)
+    kitchen.ask("XNACK", "a", GROUP, "FATAL", "IDS", 1, "9-1", "FORCE")
+    assert (followed, len(kitchen.letters("b"))) == ([b"a"], 6)
 
 
 # --- redrive ---------------------------------------------------------------------------------
