@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from penstock.pipeline.errors import InvalidFile
 from penstock.pipeline.file_parse import read_parse
+from penstock.pipeline.file_sql import check_statements
 from penstock.pipeline.model import (
     DEAD_LETTERS,
     ENTRIES,
@@ -134,6 +135,8 @@ def _pipeline(root: Table, file: Path) -> Pipeline:
     )
     root.end()
     check_modes(root, pipeline)
+    if not root.findings.problems:
+        check_statements(root, pipeline)
     return pipeline
 
 

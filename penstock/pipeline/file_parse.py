@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from penstock.pipeline.decode.avro import columns_of, read_record
+from penstock.pipeline.decode.patterns import check_pattern
 from penstock.pipeline.decode.payload import FORMS
 from penstock.pipeline.decode.protobuf import columns_of_message, find_message, read_descriptors
-from penstock.pipeline.decode.values import ALLOWED, EPOCHS, is_type
+from penstock.pipeline.decode.values import ALLOWED, EPOCHS, SAME, SIMPLE, is_type
 from penstock.pipeline.decode.values import NESTED as NESTED_TYPES
 from penstock.pipeline.errors import Unavailable
 from penstock.pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
@@ -161,13 +163,41 @@ def _check_format(table: Table, form: str, type_: str, format: str | None) -> No
         table.wrong("format", f"is '{form}'; allowed: {epochs}, or a pattern of Spark")
     elif format in ("avro", "protobuf"):
         table.wrong("format", f"is '{form}'; in {format} allowed: {epochs}")
+    elif why := check_pattern(form):
+        table.wrong("format", f"is '{form}': {why}")
+
+
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("varchar", "char", "text", "str", "uuid", "json", "enum"), "string"),
+    **dict.fromkeys(("datetime", "timestamptz", "timestamp_ltz", "time", "instant"), "timestamp"),
+    **dict.fromkeys(("bytes", "bytea", "blob", "varbinary"), "binary"),
+    **dict.fromkeys(("int8", "tiny"), "tinyint"),
+    **dict.fromkeys(("int16",), "smallint"),
+    **dict.fromkeys(("int32", "integer32", "int4"), "int"),
+    **dict.fromkeys(("int64", "integer64", "bigserial"), "bigint"),
+    **dict.fromkeys(("float32",), "float"),
+    **dict.fromkeys(("float64", "number"), "double"),
+    **dict.fromkeys(("numeric", "dec", "money"), "decimal(p,s)"),
+    "bool": "boolean",
+}
+"""What databases and languages call types, and the type that is meant."""
+
+
+def _meant(type_: str) -> str:
+    """A hint to the type that a text may mean, with a sign before it; empty if there is none."""
+    name = type_.partition("(")[0].strip().lower()
+    if name == "decimal":
+        return "; in decimal(p,s) p counts all digits, up to 38, and s those behind the point"
+    close = difflib.get_close_matches(name, (*SAME, *SIMPLE), 1)
+    meant = _OTHER_NAMES.get(name) or (SAME.get(close[0], close[0]) if close else "")
+    return f"; did you mean '{meant}'?" if meant else ""
 
 
 def _check_type(table: Table, type_: str, format: str | None) -> None:
     is_nested = format in NESTED
     if type_ and not is_type(type_, is_nested):
         allowed = NESTED_TYPES if is_nested else ALLOWED
-        table.wrong("", f"type is '{type_}'; allowed: {allowed}")
+        table.wrong("", f"type is '{type_}'; allowed: {allowed}{_meant(type_)}")
 
 
 # --- The payload ---------------------------------------------------------------------------------

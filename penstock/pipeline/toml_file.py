@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
+from penstock.pipeline.toml_advice import advice
 
 # --- Lines of keys -------------------------------------------------------------------------------
 
@@ -254,7 +255,8 @@ class Table:
         if value is None:
             return None
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.wrong(key, f"is {_quoted(value)}; allowed: {_KINDS[kind]}")
+            as_list = f", as [{_quoted(value)}]" if kind is list and isinstance(value, str) else ""
+            self.wrong(key, f"is {_quoted(value)}; allowed: {_KINDS[kind]}{as_list}")
             return None
         return value
 
@@ -284,6 +286,10 @@ class Table:
 
     def tables(self, key: str) -> list[Table]:
         """The tables of an array, as ``[[sink]]`` makes one."""
+        if isinstance(self._values.get(key), dict):
+            self.take(key, dict)
+            self.wrong(key, f"is one table, of which there may be several: write [[{key}]]")
+            return []
         given = self.take(key, list) or []
         if not all(isinstance(entry, dict) for entry in given):
             self.wrong(key, f"is {_quoted(given)}; allowed: tables, each as [[{key}]]")
@@ -341,7 +347,9 @@ def _parsed(file: str, text: str) -> dict[str, Any]:
         last = len(text.splitlines())
         line = int(found[2] or last) if found else 1
         reason = found[1] if found else str(error)
-        raise InvalidFile(file, [Problem(line, "", f"not TOML: {reason}")]) from None
+        more = advice(text.splitlines()[line - 1], reason) if last else ""
+        said = f"not TOML: {reason}{'; ' if more else ''}{more}"
+        raise InvalidFile(file, [Problem(line, "", said)]) from None
 
 
 def read_text(file: Path) -> str:

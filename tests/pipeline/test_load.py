@@ -314,7 +314,8 @@ PROBLEMS = [
          "a cluster; valkey:// and valkeys:// mean the same; several URLs are separated by commas"),
         ('"orders"', '"orders"\n[parse.columns]\nb = "strin"\n[dead_letters]\nstream="d"',
          "4: parse.columns.b: type is 'strin'; allowed: string, binary, boolean, tinyint, "
-         "smallint, int, bigint, float, double, decimal(p,s), date, timestamp"),
+         "smallint, int, bigint, float, double, decimal(p,s), date, timestamp; did you mean "
+         "'string'?"),
         ('"orders"', '"orders"\n[parse.columns]\nID = "string"\n[dead_letters]\nstream="d"',
          "4: parse.columns.ID: every entry has a column of this name; write other = {from = 'ID'}"),
         ('"orders"', '"orders"\n[parse.columns]\nb = "int"\nB = "int"\n[dead_letters]\nstream="d"',
@@ -432,7 +433,10 @@ def test_a_pattern_must_not_match_what_is_written(load_text: Load) -> None:
 
 def test_what_is_no_toml_is_told_with_its_line(load_text: Load) -> None:
     assert problems(load_text, "a = 1\nb = \n") == ["2: not TOML: Invalid value"]
-    assert problems(load_text, 'a = "') == ["1: not TOML: Unterminated string"]
+    assert problems(load_text, 'a = "') == [
+        "1: not TOML: Unterminated string; the text has to end with the sign that it begins with, "
+        "in the same line"
+    ]
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
