@@ -50,6 +50,9 @@ MEMORABLE: Final = 512
 """A read that is longer is not remembered, unless it is a single request of many arguments: such
 as that of a worker for many streams, which is the same each time."""
 
+MEMORABLE_OF_MANY: Final = 64 * 1024
+"""Nor is such a request that is longer than this: each connection may keep one."""
+
 _MANY: Final = 32
 """So many missing arguments are proved and built together."""
 _STEPS_OF_MANY: Final = 4
@@ -285,9 +288,9 @@ class RequestParser:
         else:
             end = self._build(requests)
         if end > at:
-            if end - at == size and (
-                size <= MEMORABLE or (len(requests) == 1 and len(requests[0]) >= _MANY)
-            ):
+            is_one_of_many = len(requests) == 1 and len(requests[0]) >= _MANY
+            most = MEMORABLE_OF_MANY if is_one_of_many else MEMORABLE
+            if end - at == size <= most:
                 self._known, self._known_requests = data, requests if again else _NO_REQUESTS
             self._pass_to(end)
         return not self.ready or (apart and end > at)

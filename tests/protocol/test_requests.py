@@ -15,6 +15,7 @@ from protocol.requests import (
     MAX_BULK,
     MAX_QUERY,
     MEMORABLE,
+    MEMORABLE_OF_MANY,
     PIECE,
     STEPS,
     ProtocolError,
@@ -499,8 +500,16 @@ def test_a_long_request_of_many_arguments_is_remembered() -> None:
     assert given[1] is given[2] is given[3]
 
 
-@pytest.mark.parametrize("requests", [[[b"SET", b"k", b"v" * MEMORABLE]], [[b"PING"]] * MEMORABLE])
-def test_neither_a_long_value_nor_many_requests_are_kept(requests: list[list[bytes]]) -> None:
+@pytest.mark.parametrize(
+    "requests",
+    [
+        [[b"SET", b"k", b"v" * MEMORABLE]],
+        [[b"PING"]] * MEMORABLE,
+        [[b"XREAD", *[b"stream:%d" % number for number in range(MEMORABLE_OF_MANY // 12)]]],
+    ],
+    ids=["a long value", "many requests", "very many arguments"],
+)
+def test_what_takes_much_memory_is_not_kept(requests: list[list[bytes]]) -> None:
     parser = RequestParser()
     for _ in range(3):
         parser.feed(b"".join(pack(*request) for request in requests))
