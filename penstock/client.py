@@ -12,6 +12,7 @@ connections of its own.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,9 +21,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from hiredis import pack_command
+from redis.connection import DefaultParser
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError
 
+from penstock.terminal import shown
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.servers import Servers, connect, describe, error_code, url_arguments
@@ -54,7 +57,9 @@ ONE_KEY_ONLY: Final = ("ERR", "NOPERM", "WRONGTYPE", "NOGROUP", "BUSYGROUP")
 
 def client_error(server: str, error: Exception) -> ServerFailed | CommandRefused:
     """Return what an error of redis-py means to the user; ``server`` is the name to begin with."""
-    text = describe(server, error)
+    text = shown(describe(server, error))
+    if isinstance(error, _ReplyTooLong):
+        return ServerFailed(f"{server} sends a reply of more than {MOST_BYTES:,} bytes")
     if isinstance(error, AuthenticationError) or not isinstance(error, ResponseError):
         return ServerFailed(text)
     return CommandRefused(text) if _code(error) in ONE_KEY_ONLY else ServerFailed(text)
@@ -144,6 +149,12 @@ TIMEOUTS_S: Final = {"socket_connect_timeout": "10", "socket_timeout": "120"}
 """How long connecting and one batch may take, unless the URL says otherwise
 (``?socket_timeout=600``)."""
 
+MOST_BYTES: Final = 1 << 30
+"""How long a reply may be: twice the longest value that a server takes by default."""
+
+MISREAD: Final = (TypeError, ValueError, LookupError, AttributeError)
+"""What follows where a reply is of another type, or has other parts, than the command's has."""
+
 _pack: Final[Callable[[tuple[Argument, ...]], bytes]] = pack_command  # type: ignore[assignment]
 """A command as bytes. (The stub of hiredis speaks of tuples of one element.)"""
 
@@ -183,6 +194,45 @@ class Timed(NamedTuple):
         return Moment(self.made.earliest + milliseconds, self.made.latest + milliseconds)
 
 
+class _ReplyTooLong(RedisError):
+    """A server goes on and on with a reply."""
+
+
+class _Metered:
+    """A socket that is read from, up to a number of bytes a reply."""
+
+    def __init__(self, sock: Any) -> None:
+        self._sock = sock
+        self.read = 0
+
+    def recv_into(self, buffer: bytearray) -> int:
+        """Reads into the buffer; raises :class:`_ReplyTooLong`."""
+        found: int = self._sock.recv_into(buffer)
+        self.read += found
+        if self.read > MOST_BYTES:
+            raise _ReplyTooLong
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
+class _Parser(DefaultParser):  # type: ignore[misc, valid-type]
+    """Reads replies that are not longer than :data:`MOST_BYTES`."""
+
+    _sock: Any
+
+    def on_connect(self, connection: Any, **others: Any) -> None:
+        """Begins to read from a connection."""
+        super().on_connect(connection, **others)
+        self._sock = _Metered(self._sock)
+
+    def read_response(self, *args: Any, **others: Any) -> Any:
+        """Return the next reply."""
+        self._sock.read = 0
+        return super().read_response(*args, **others)
+
+
 class Connection:
     """A database of a server, through one connection.
 
@@ -194,15 +244,19 @@ class Connection:
     def __init__(self, role: str, address: Address, db: int) -> None:
         self.db = db
         self.address = address
-        self.name = f"{role} {address.place}/{db}"
+        self.name = f"{role} {shown(address.place)}/{db}"
+        self.asked = (0, "")
+        """The last command, and how many there were on all connections before."""
         url = replace(address.server, database=db)
         given = dict(url.settings)
         defaults = {name: value for name, value in TIMEOUTS_S.items() if name not in given}
         client = connect(ServerSettings((url,), 0, defaults), url)
         self._connection = client.connection_pool.make_connection()
+        self._connection.set_parser(_Parser)
         try:
-            self._connection.connect()
-            self._known = self._look_up_commands()
+            with readable(self):
+                self._connection.connect()
+                self._known = self._look_up_commands()
         except (RedisError, CommandRefused) as error:
             self.close()
             failure = self._failure(error) if isinstance(error, RedisError) else error
@@ -283,6 +337,7 @@ class Connection:
         """The replies in order, errors of the server among them."""
         if not commands:
             return []
+        self.asked = (next(_commands), " ".join(map(_word, commands[-1][:2])))
         try:
             packed = b"".join([_pack(tuple(command)) for command in commands])
             self._connection.send_packed_command([packed], check_health=False)
@@ -300,6 +355,25 @@ class Connection:
 
     def _failure(self, error: RedisError) -> ServerFailed | CommandRefused:
         return client_error(f"the {self.name}", error)
+
+
+_commands: Final = itertools.count(1)
+
+
+def _word(argument: Argument) -> str:
+    return shown(argument) if isinstance(argument, bytes | str) else str(argument)
+
+
+@contextmanager
+def readable(*connections: Connection) -> Iterator[None]:
+    """Raise :class:`ServerFailed` where what is done with replies meets one of another form than
+    its command has; the connection that was asked last has sent it."""
+    try:
+        yield
+    except MISREAD as error:
+        last = max(connections, key=lambda each: each.asked)
+        text = f"the {last.name} answers {last.asked[1]} as no Redis, Valkey or Penstock does"
+        raise ServerFailed(text) from error
 
 
 def _elements(reply: Reply) -> list[Reply]:
@@ -335,7 +409,7 @@ class Nodes:
     def __init__(self, role: str, address: Address, db: int) -> None:
         self._role, self._address = role, address
         self._open = ExitStack()
-        self.name = f"{role} {address.place}" + ("" if address.server.cluster else f"/{db}")
+        self.name = f"{role} {shown(address.place)}" + ("" if address.server.cluster else f"/{db}")
         try:
             self._by_slot = self._connect_all() if address.server.cluster else None
             self.all = (
@@ -376,7 +450,8 @@ class Nodes:
     def _connect_all(self) -> list[Connection]:
         """For each slot a connection to its primary."""
         seed, place = self._reach_any()
-        owners = self._ask_slots(seed, place)
+        with readable(seed):
+            owners = self._ask_slots(seed, place)
         nodes = {owner: self._connect(owner) for owner in dict.fromkeys(owners)}
         return [nodes[owner] for owner in owners]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from rich.console import Console
 
-from penstock.client import ClientError, CommandRefused, Connection
+from penstock.client import ClientError, CommandRefused, Connection, readable
 from penstock.migration.report import Outcome, Row, left_out, print_summary
 from penstock.migration.runner import Options
 from penstock.terminal import plural, shown
@@ -56,7 +56,7 @@ def run(options: Options, console: Console) -> bool:
     fine = True
     for db in sorted(contents.wanted):
         number = (options.target.db or 0) if options.databases is None else db
-        with Connection("target", options.target, number) as target:
+        with Connection("target", options.target, number) as target, readable(target):
             console.print(f"{options.source} -> {target.name}", highlight=False, markup=False)
             copying = _Copying(options, db, target)
             copying.run()

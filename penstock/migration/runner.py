@@ -13,6 +13,7 @@ from penstock.client import (
     Connection,
     Nodes,
     ServerFailed,
+    readable,
 )
 from penstock.migration.copy import Copied, CopiedGroup, copy_stream
 from penstock.migration.plan import Action, Endpoints, Plan, StreamGone, StreamRefused, make_plan
@@ -76,6 +77,7 @@ def run(options: Options, console: Console) -> bool:
         with (
             Nodes("source", options.source, source_db) as source,
             Nodes("target", options.target, target_db) as target,
+            readable(*source.all, *target.all),
         ):
             for node in target.all:
                 node.require_counters()
@@ -95,7 +97,7 @@ def _database_pairs(source: Address, options: Options) -> list[tuple[int, int]]:
         return [(source.db or 0, options.target.db or 0)]
     numbers = list(options.databases)
     if not numbers:
-        with Connection("source", source, 0) as connection:
+        with Connection("source", source, 0) as connection, readable(connection):
             numbers = list_databases(connection)
     return [(number, number) for number in numbers]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from penstock.client import ClientError, CommandRefused, Connection, parse
+from penstock.client import ClientError, CommandRefused, Connection, parse, readable
 from penstock.debug import DEFAULT_URL, URL_VARIABLE
 from penstock.terminal import Parser, json_line, json_value, shown
 
@@ -43,7 +43,7 @@ def add_url(known: argparse.ArgumentParser) -> None:
 def connected(url: str) -> Iterator[Connection]:
     """A connection to the server of a URL; raises :class:`ClientError`."""
     address = parse(url)
-    with Connection("server", address, address.db or 0) as server:
+    with Connection("server", address, address.db or 0) as server, readable(server):
         yield server
 
 
