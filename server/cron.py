@@ -150,11 +150,11 @@ class Cron:
         self.run()
 
     def _close_idle(self, now: int) -> None:
-        limit = self._state.config.timeout * 1000
+        latest = self._state.timekeeper.due_by(now) - self._state.config.timeout * 1000
         for session in list(self._state.sessions.values()):
             waiting = session.is_blocked or session.parked is not None or session.subscriptions
             waiting = waiting or session.monitoring or session.follower is not None
-            if not waiting and now - session.seen_ms > limit:
+            if not waiting and session.seen_ms <= latest:
                 session.link.close()
 
     def sample(self, now: int) -> None:

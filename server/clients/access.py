@@ -83,7 +83,10 @@ class UserLimits:
         """Why the client's user may not run one more command now; ``None`` if it may, which then
         counts."""
         rate = session.account.rate
-        if rate is None or rate.admits(self._state.clock()):
+        if rate is None:
+            return None
+        now = self._state.clock()
+        if rate.admits(now, self._state.timekeeper.due_by(now)):
             return None
         return acl_errors.too_many_commands(session.user, rate.limit)
 

@@ -196,14 +196,14 @@ class BlockedClients:
     def _schedule_retry(self, waiter: Waiter) -> None:
         """A command that asks to be run again does so later than now, or time would not pass."""
         if waiter.wait.wake_at is not None:
-            self._schedule(max(waiter.wait.wake_at, self._state.clock() + 1), waiter)
+            self._schedule(max(waiter.wait.wake_at, self._state.timekeeper.due() + 1), waiter)
 
     def _schedule(self, at: int, waiter: Waiter) -> None:
         self._scheduled += 1
         self._deadlines.add(at, self._scheduled, waiter)
 
     def _ring(self) -> None:
-        self.when_due(self._state.clock())
+        self.when_due(self._state.timekeeper.due())
 
     def turn_clock(self, by_ms: int) -> None:
         """The clock has been moved: waits whose deadline has come end, and none lasts longer.
@@ -220,10 +220,10 @@ class BlockedClients:
         self._ring()
         self._deadlines.arm_anew()
 
-    def next_due(self, now_ms: int) -> Waiter | None:
+    def next_due(self, due_ms: int) -> Waiter | None:
         """The next waiter whose command is worth running again by now, if there is one; the waits
         whose deadline has come before that are ended."""
-        while (due := self._deadlines.take(now_ms)) is not None:
+        while (due := self._deadlines.take(due_ms)) is not None:
             at: int = due[0]
             waiter: Waiter = due[1]
             if waiter not in self.waiters:
@@ -231,7 +231,7 @@ class BlockedClients:
             if waiter.deadline is not None and waiter.deadline <= at:
                 self.time_out(waiter)
             elif self._state.busy is not None:
-                self._schedule(now_ms + AGAIN_AFTER_MS, waiter)
+                self._schedule(due_ms + AGAIN_AFTER_MS, waiter)
             else:
                 return waiter
         return None

@@ -51,7 +51,7 @@ class ClientPause:
         if not self.until_ms:
             return
         self.until_ms += min(by_ms, 0)
-        if self.until_ms <= self._state.clock():
+        if self.until_ms <= self._state.timekeeper.due():
             self.unpause()
         else:
             self._arm()

@@ -313,12 +313,12 @@ class Agenda:
             return NEVER
         return entry.time + self.rules.delay(entry.deliveries, entry.id)
 
-    def holds(self, entry: PendingEntry, now: int) -> bool:
+    def holds(self, entry: PendingEntry, due_ms: int) -> bool:
         """Whether nobody may have the entry yet, by whatever command: it is kept back for its time
         or for those before it. Only reads give out what is ranked and was never delivered."""
         if entry.owner is not None:
             return False
-        if entry.time > now or self.is_building or not self._is_next(entry.id):
+        if entry.time > due_ms or self.is_building or not self._is_next(entry.id):
             return True
         return self.ranking is not None and not entry.deliveries
 
@@ -334,16 +334,16 @@ class Agenda:
         """Whether there is something to take that has fallen due."""
         return len(self._ready) > 0
 
-    def fall_due(self, pending: PendingList, now: int) -> int:
+    def fall_due(self, pending: PendingList, due_ms: int) -> int:
         """Looks at the next portion of what may have fallen due: ``next_due`` is in the past while
         there is more. Returns about how many entries it has looked at; those that were delivered
         as often as may be are left for :meth:`take_exhausted`."""
         looked_at = 0
-        while self._later and self._later[0][0] <= now and looked_at < self._portion:
-            looked_at += 1 + self._look_into(heapq.heappop(self._later), pending, now)
+        while self._later and self._later[0][0] <= due_ms and looked_at < self._portion:
+            looked_at += 1 + self._look_into(heapq.heappop(self._later), pending, due_ms)
         return looked_at
 
-    def _look_into(self, run: list[int], pending: PendingList, now: int) -> int:
+    def _look_into(self, run: list[int], pending: PendingList, due_ms: int) -> int:
         """Sorts the first entries of a range into those that are due and those that are not yet;
         returns how many."""
         if run is self._open:
@@ -358,7 +358,7 @@ class Agenda:
             if run[3] != ALL and run[3] != kind:
                 continue
             due = self._due_in(rows, at)
-            if due > now:
+            if due > due_ms:
                 if due < NEVER and (kind == OWNED or self._leads(entry_id)):
                     ranges.add(entry_id, due, kind)
             elif self.rules.is_exhausted(rows.counts[at]):
@@ -397,34 +397,34 @@ class Agenda:
 
     # --- taking ---------------------------------------------------------------------------
 
-    def has_due(self, pending: PendingList, now: int) -> bool:
+    def has_due(self, pending: PendingList, due_ms: int) -> bool:
         """Whether there may be something to take."""
         if self.is_building or self._ready:
             return True
-        if not self._later or self._later[0][0] > now:
+        if not self._later or self._later[0][0] > due_ms:
             return False
-        self.fall_due(pending, now)
-        return len(self._ready) > 0 or len(self._exhausted) > 0 or self.next_due <= now
+        self.fall_due(pending, due_ms)
+        return len(self._ready) > 0 or len(self._exhausted) > 0 or self.next_due <= due_ms
 
-    def take(self, group: Group, now: int, most: int) -> list[PendingEntry]:
+    def take(self, group: Group, due_ms: int, most: int) -> list[PendingEntry]:
         """Up to ``most`` pending entries that may be delivered now, about in ID order. Those that
         are not delivered then are to be put back. ``cut_short`` tells then whether there may be
         more, as no more than a portion is looked at."""
         pending = group.pending
         if self.ranking is not None:
-            return self._take_ranked(self.ranking, group, now, most)
+            return self._take_ranked(self.ranking, group, due_ms, most)
         self.cut_short = False
         taken: dict[int, PendingEntry] = {}
         looked_at = 0
-        while len(taken) < most and self.has_due(pending, now):
+        while len(taken) < most and self.has_due(pending, due_ms):
             if looked_at >= self._portion or self.is_building or not self._ready:
                 self.cut_short = True
                 break
-            looked_at += 1 + self._take_of(pending, now, most - len(taken), taken)
+            looked_at += 1 + self._take_of(pending, due_ms, most - len(taken), taken)
         return list(taken.values())
 
     def _take_of(
-        self, pending: PendingList, now: int, most: int, taken: dict[int, PendingEntry]
+        self, pending: PendingList, due_ms: int, most: int, taken: dict[int, PendingEntry]
     ) -> int:
         """Takes what is due of the first entries of a range; returns how many were looked at."""
         first, last, kind = heapq.heappop(self._ready)
@@ -437,7 +437,7 @@ class Agenda:
             if kind != ALL and kind != its:
                 continue
             due = self._due_in(rows, at)
-            if due > now:
+            if due > due_ms:
                 # What is due at another time was filed when that was said, but for what was behind
                 # another one of its lane then.
                 if its == UNOWNED and self.lanes is not None:
@@ -449,7 +449,7 @@ class Agenda:
                 taken[entry_id] = _entry_in(rows, at)
         return len(rows)
 
-    def rank(self, pending: PendingList, now: int) -> bool:
+    def rank(self, pending: PendingList, due_ms: int) -> bool:
         """Ranks a portion of what is ready, in the order of IDs, while there is room for it; false
         if there is more to rank."""
         ranking = self.ranking
@@ -459,21 +459,21 @@ class Agenda:
             room = self.rules.look_ahead - len(ranking)
             if room > 0 and self._ready:
                 found: dict[int, PendingEntry] = {}
-                looked_at += 1 + self._take_of(pending, now, room, found)
+                looked_at += 1 + self._take_of(pending, due_ms, room, found)
                 ranking.add_all(list(found))
-            elif room > 0 and self._later and self._later[0][0] <= now:
-                looked_at += self.fall_due(pending, now)
+            elif room > 0 and self._later and self._later[0][0] <= due_ms:
+                looked_at += self.fall_due(pending, due_ms)
             else:
                 return True
         return False
 
     def _take_ranked(
-        self, ranking: Ranking, group: Group, now: int, most: int
+        self, ranking: Ranking, group: Group, due_ms: int, most: int
     ) -> list[PendingEntry]:
         """Takes as :meth:`take` does, in the order of the numbers. What the group has not come to
         yet is among it, as though it were pending and nobody's."""
         pending, behind = group.pending, group.pending.last
-        self.cut_short = not self.rank(pending, now)
+        self.cut_short = not self.rank(pending, due_ms)
         taken: dict[int, PendingEntry] = {}
         looked_at = 0
         while len(taken) < most and len(ranking) and not self.cut_short:
@@ -486,7 +486,7 @@ class Agenda:
                     if entry_id > group.last_id:
                         taken[entry_id] = make(PendingEntry, (entry_id, None, 0, 0))
                     # It was acknowledged otherwise, and where it is not due it was claimed.
-                elif self.due_of(entry) <= now:
+                elif self.due_of(entry) <= due_ms:
                     if self.rules.is_exhausted(entry.deliveries):
                         self._exhausted.append(entry)
                     elif entry.owner is not None or self._may_go(entry_id):

@@ -67,9 +67,9 @@ class DueTimes:
         times, part = item
         return times.of.get(part) == at
 
-    def take(self, now: int) -> Due | None:
+    def take(self, due_ms: int) -> Due | None:
         """A place whose time has come, which then has none."""
-        while (due := self._deadlines.take(now)) is not None:
+        while (due := self._deadlines.take(due_ms)) is not None:
             times, part = due[1]
             if times.of.get(part) == due[0]:
                 del times.of[part]

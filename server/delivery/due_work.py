@@ -68,9 +68,10 @@ class DueWork:
         """Does what is due by now, each stream and each group for itself, or a slice of it; returns
         whether there may be more."""
         now = self._state.clock()
+        due_ms = self._state.timekeeper.due_by(now)
         done = 0
         later: list[Due] = []
-        while done < SLICE and (due := self._due.take(now)) is not None:
+        while done < SLICE and (due := self._due.take(due_ms)) is not None:
             if self.may_act():
                 done += LETTER + self._act(due, now)
             else:
@@ -119,21 +120,21 @@ class DueWork:
         ruled = self._policies.followed(ref)
         if ruled is None:
             return 0
-        agenda, pending, now = ruled.agenda, ruled.group.pending, ruled.now
+        agenda, pending, due = ruled.agenda, ruled.group.pending, ruled.due
         done = 0
-        if agenda.rules.consumer_ttl and now >= agenda.seen_due:
+        if agenda.rules.consumer_ttl and agenda.seen_due <= due:
             done = ruled.remove_absent(self._parked(ref))
-        if agenda.rate_due <= now:
+        if agenda.rate_due <= due:
             agenda.rate_due = NEVER
             self._blocking.signal(ref.db.index, ref.key)
         done += agenda.build(pending, ruled.stream.log)
-        done += agenda.fall_due(pending, now)
+        done += agenda.fall_due(pending, due)
         exhausted = agenda.take_exhausted()
         if exhausted:
             move_exhausted(ruled, exhausted)
         if agenda.has_ready:
             self._blocking.signal(ref.db.index, ref.key)
-        self._policies.note_group(ruled, now)
+        self._policies.note_group(ruled, ruled.now)
         return done + LETTER * len(exhausted)
 
     def _parked(self, ref: GroupRef) -> set[bytes]:

@@ -63,6 +63,11 @@ class GroupRef:
         """The time of the running command."""
         return self.db.keyspace.now_ms
 
+    @property
+    def due(self) -> int:
+        """Up to which time things are due for the running command."""
+        return self.db.keyspace.due_ms
+
     def happening(self, kind: str, user: bytes = b"", number: int = 1) -> Happening:
         """Return what happens to the group now."""
         return Happening(self.now, kind, self.db.index, self.key, self.group.name, user, number)
@@ -170,7 +175,7 @@ class GroupRef:
         keeps them back, if any does."""
         db, name = self.db, self.group.name
         if times:
-            self.group.pending.extras.backing_off.at(self.now)
+            self.group.pending.extras.backing_off.at(self.due)
         released, kept_back = tuple(entry_ids), tuple(times)
         db.emit(Released(db.index, self.key, name, released, tuple(counts), kept_back))
 
@@ -239,7 +244,7 @@ class RuledGroup(GroupRef):
     def allowed(self) -> int:
         """How many more entries the group may be given now, for its ``rate-limit``."""
         bucket = self.agenda.bucket
-        return ids.MAX if bucket is None else bucket.room(self.now)
+        return ids.MAX if bucket is None else bucket.room(self.now, self.due)
 
     def spend(self, count: int) -> None:
         """Note that the group was given so many."""
@@ -257,24 +262,24 @@ class RuledGroup(GroupRef):
         a time."""
         db = self.db
         self.group.pending.keep_back(entry_ids, until)
-        self.group.pending.extras.delayed.at(self.now)
+        self.group.pending.extras.delayed.at(self.due)
         db.emit(KeptBack(db.index, self.key, self.group.name, tuple(entry_ids), tuple(until)))
 
     def remove_absent(self, parked: set[bytes]) -> int:
         """Take their entries from consumers that were not seen for as long as ``consumer-ttl``
         says, and remove them; those who wait for entries count as seen now. Notes when to look
         next: at once after :data:`RELEASED` entries and consumers. Returns how many these were."""
-        now, ttl = self.now, self.agenda.rules.consumer_ttl
+        now, due, ttl = self.now, self.due, self.agenda.rules.consumer_ttl
         earliest = NEVER
         done = 0
         for consumer in list(self.group.consumers.values()):
             if consumer.name in parked:
                 earliest = min(earliest, now + ttl)
-            elif consumer.seen + ttl > now:
+            elif consumer.seen + ttl > due:
                 earliest = min(earliest, consumer.seen + ttl)
             elif done < RELEASED:
                 done += self._remove_absent(consumer, RELEASED - done)
-        self.agenda.seen_due = earliest if done < RELEASED else now
+        self.agenda.seen_due = earliest if done < RELEASED else due
         return done
 
     def _remove_absent(self, consumer: Consumer, most: int) -> int:

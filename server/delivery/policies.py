@@ -518,11 +518,11 @@ class Policies:
     def await_next(self, ruled: RuledGroup) -> None:
         """Somebody waits for entries of the group: has its stream looked at when the time of the
         next one comes, or ``rate-limit`` lets it through, if that is what there is to wait for."""
-        agenda, now = ruled.agenda, ruled.now
-        at = now if agenda.bucket is None else agenda.bucket.next_room(now)
-        if at > now:
+        agenda, due = ruled.agenda, ruled.due
+        at = due if agenda.bucket is None else agenda.bucket.next_room(ruled.now, due)
+        if at > due:
             agenda.rate_due = at
-        if agenda.next_due > now:
+        if agenda.next_due > due:
             self._note_in(ruled, agenda.next_due)
 
     def _follow_delivered(self, ruled: RuledGroup, effect: e.Delivered) -> None:

@@ -140,7 +140,7 @@ def _take(ruled: RuledGroup, most: int) -> list[PendingEntry]:
     letters. If they are many, the others do so at their time, which has come as well."""
     agenda, buried = ruled.agenda, 0
     while True:
-        taken = agenda.take(ruled.group, ruled.now, most)
+        taken = agenda.take(ruled.group, ruled.due, most)
         exhausted = agenda.take_exhausted()
         if exhausted:
             move_exhausted(ruled, exhausted)
@@ -323,7 +323,7 @@ def deliver_first(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, li
 def _rank(ruled: RuledGroup, reader: Reader) -> bool:
     """Ranks what is due again, and then what is new; false if there is more to rank."""
     agenda = ruled.agenda
-    if not agenda.rank(ruled.group.pending, ruled.now):
+    if not agenda.rank(ruled.group.pending, ruled.due):
         return False
     ahead = agenda.look_ahead()
     return ahead <= 0 or not _look_ahead(ruled, reader, ahead)
@@ -415,7 +415,7 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
     rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
     ranking = ruled.agenda.ranking
     only, delays, order, fits = rules.only, rules.delay_field, rules.order_by, reader.fits
-    numbers, raw, ends, now = stretch.ids, stretch.raw, stretch.ends, ruled.now
+    numbers, raw, ends, due = stretch.ids, stretch.raw, stretch.ends, ruled.due
     behind, ahead = pending.last, ruled.agenda.look_ahead()
     is_new = behind < numbers[0]  # Unless XGROUP SETID went back.
     room = most - len(found.entry_ids)
@@ -428,7 +428,7 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
             continue
         if delays is not None:
             until = delays.time_in(raw, start, end)
-        in_flight = until <= now
+        in_flight = until <= due
         if room <= 0 or ahead <= 0 or (fits is not None and in_flight and not fits(raw[start:end])):
             looked_at = at
             break
@@ -507,7 +507,7 @@ class Refusals:
     def refuses(self, entry_id: int, entry: PendingEntry) -> bool:
         """Whether an entry that could be claimed is not."""
         agenda = self._ruled.agenda
-        if agenda.holds(entry, self._ruled.now):
+        if agenda.holds(entry, self._ruled.due):
             return True
         if self._counting and agenda.rules.is_exhausted(entry.deliveries):
             self._exhausted.append(entry)

@@ -173,7 +173,7 @@ def drop_acknowledged(
     those in their grace later. Returns how many went."""
     free = _unreferenced(stream, entry_ids)
     if agenda.rules.grace:
-        over = bisect_left(free, max(db.keyspace.now_ms - agenda.rules.grace + 1, 0) << 64)
+        over = bisect_left(free, max(db.keyspace.due_ms - agenda.rules.grace + 1, 0) << 64)
         agenda.note_in_grace(free[over:])
         agenda.bound(stream)
         del free[over:]
@@ -214,18 +214,18 @@ def _delete(
 def clean(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, tally: Tally) -> int:
     """Removes what has been kept for long enough, and what is too much, or a slice of it: then
     ``agenda.unfinished`` is set. Returns about how many entries it had to do with."""
-    now, rules = db.keyspace.now_ms, agenda.rules
+    due, rules = db.keyspace.due_ms, agenda.rules
     agenda.unfinished = False
     looked_at = agenda.find_in_grace(stream)
     old: list[int] = []
-    while agenda.in_grace and (agenda.in_grace[0] >> 64) + rules.grace <= now:
+    while agenda.in_grace and (agenda.in_grace[0] >> 64) + rules.grace <= due:
         if len(old) == LOOKED_AT:
             agenda.unfinished = True
             break
         old.append(heapq.heappop(agenda.in_grace))
     if old:
         tally.deleted += _delete(db, key, stream, _unreferenced(stream, old))
-    if rules.trims and now >= agenda.not_before:
+    if rules.trims and agenda.not_before <= due:
         looked_at += _clean_old_and_many(db, key, stream, agenda, tally)
     return looked_at + len(old)
 
@@ -235,12 +235,12 @@ def _clean_old_and_many(
 ) -> int:
     """Removes what is too old, then what is too much; returns about how many entries it had to do
     with."""
-    now, rules = db.keyspace.now_ms, agenda.rules
+    due, rules = db.keyspace.due_ms, agenda.rules
     keep = rules.keep_unread and len(stream.groups) > 0
     before, kept = stream.log.length, 0
-    if rules.retention and now >= rules.retention:
-        kept = _clean_old(db, key, stream, agenda, (now - rules.retention + 1) << 64, keep)
-    if rules.retention_bytes and now >= agenda.next_look:
+    if rules.retention and rules.retention <= due:
+        kept = _clean_old(db, key, stream, agenda, (due - rules.retention + 1) << 64, keep)
+    if rules.retention_bytes and agenda.next_look <= due:
         kept += _clean_many(db, key, stream, agenda, keep)
     removed = before - stream.log.length
     tally.trimmed += removed
@@ -248,7 +248,7 @@ def _clean_old_and_many(
     if agenda.unfinished:
         return LOOKED_AT
     if kept:
-        agenda.note_kept(now, agenda.removed)
+        agenda.note_kept(db.keyspace.now_ms, agenda.removed)
     else:
         agenda.note_clean()
     agenda.removed = 0

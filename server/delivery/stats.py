@@ -26,8 +26,8 @@ class KeptBack(NamedTuple):
 def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
     """Return how many entries are kept back; ``ruled`` is the group with its policies, if it has
     any that were looked at."""
-    pending = ref.group.pending
-    time = pending.extras.delayed.at(now)
+    pending, due = ref.group.pending, ref.db.keyspace.due_by(now)
+    time = pending.extras.delayed.at(due)
     turn = rate = 0
     if ruled is not None and (ruled.agenda.lanes is not None or ruled.agenda.ranking is not None):
         never = pending.unowned - len(pending.extras.released)
@@ -35,8 +35,8 @@ def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
         if ruled.agenda.lanes is not None and ruled.agenda.ranking is None:
             turn = min(ruled.agenda.lanes.waiting, turn)
     if ruled is not None and ruled.agenda.bucket is not None:
-        rate = 0 if ruled.agenda.bucket.room(now) else ref.stream.undelivered(ref.group)
-    return KeptBack(turn, time, pending.extras.backing_off.at(now), rate)
+        rate = 0 if ruled.agenda.bucket.room(now, due) else ref.stream.undelivered(ref.group)
+    return KeptBack(turn, time, pending.extras.backing_off.at(due), rate)
 
 
 class Connection(NamedTuple):

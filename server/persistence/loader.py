@@ -207,7 +207,7 @@ class ItemLoader:
     def __init__(self, state: ServerState, loader: Loader, *, expire: bool = False) -> None:
         self._keyspace = state.keyspace
         self._loader = loader
-        self._expires_until = state.clock() if expire else 0
+        self._expires_until = state.timekeeper.due() if expire else 0
         self._stats = state.stats
         self._stats.rdb_keys_loaded = self._stats.rdb_keys_expired = 0
         self.keys = 0

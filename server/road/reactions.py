@@ -187,9 +187,9 @@ class Reactions:
         self._blocking.finish(waiter, reply)
         return True
 
-    def pass_time(self, now_ms: int) -> None:
+    def pass_time(self, due_ms: int) -> None:
         """Ends the waits whose deadline has come, and runs commands whose time it is."""
-        while (waiter := self._blocking.next_due(now_ms)) is not None:
+        while (waiter := self._blocking.next_due(due_ms)) is not None:
             if not (waiter.session.account.limited and self._refuse(waiter)):
                 self._retry(waiter)
         self.settle()

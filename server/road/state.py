@@ -78,6 +78,7 @@ class ServerState:
         self.instance = Instance(clock())
         self.keyspace = Keyspace(config.databases)
         self.keyspace.now_ms = self.instance.started_ms
+        self.keyspace.due_by = self.timekeeper.due_by
         self.stats = Stats()
         self.reasons = reasons.LOADING
         """Why requests may not run plainly: bits of :mod:`server.road.reasons`."""

@@ -21,6 +21,8 @@ LATEST_MS: Final = 253_402_300_799_999
 FRESH_NS: Final = 1_000_000
 """For so many nanoseconds of work a look at the wall clock is good enough."""
 
+_NEVER: Final = -1
+
 _time_ns: Final = time.time_ns
 
 
@@ -38,6 +40,8 @@ class Clock:
 
     ``read`` tells it. As long as the clock has not been turned that is ``source`` itself, since
     every command reads the time; so a ``read`` that was taken before a turn is out of date.
+
+    It says as well up to which time things are due, whatever they are (:meth:`due_by`).
     """
 
     def __init__(self, source: Reading = system_clock) -> None:
@@ -48,20 +52,37 @@ class Clock:
         """By how much it is ahead of the real time, while it runs."""
         self.frozen = False
         """Whether it stands still."""
+        self.put_ms = _NEVER
+        """The time that it has been put to, as far as it is not the real time."""
+
+    def due(self) -> int:
+        """Up to which time things are due now."""
+        return self.due_by(self.read())
+
+    def due_by(self, now_ms: int) -> int:
+        """Up to which time things are due at the time ``now_ms``.
+
+        Times are whole milliseconds, cut, when something is set to happen and when it is looked
+        for, so nothing is early only if that millisecond is over. The one that the clock has been
+        put to counts as over: what is due in a minute has happened when it is moved by a minute.
+        """
+        return now_ms if now_ms == self.put_ms else now_ms - 1
 
     def turn(self, by_ms: int) -> None:
         """Moves the clock forward by so many milliseconds, or back. It runs on from there, or goes
         on standing still."""
         if self.frozen:
             self.read = _still(self.read() + by_ms)
-            return
-        self.offset_ms += by_ms
-        self.read = self._moved(self.offset_ms) if self.offset_ms else self.source
+        else:
+            self.offset_ms += by_ms
+            self.read = self._moved(self.offset_ms) if self.offset_ms else self.source
+        self._note_put()
 
     def freeze(self) -> None:
         """Lets the clock stand still, at the time that it shows."""
         self.frozen = True
         self.read = _still(self.read())
+        self._note_put()
 
     def release(self) -> None:
         """Lets the clock run on from the time that it shows."""
@@ -69,6 +90,9 @@ class Clock:
             self.frozen = False
             self.offset_ms = self.read() - self.source()
             self.turn(0)
+
+    def _note_put(self) -> None:
+        self.put_ms = self.read() if self.frozen or self.offset_ms else _NEVER
 
     def _moved(self, offset_ms: int) -> Reading:
         source = self.source

@@ -67,8 +67,8 @@ class Alarm:
         return self._timer is not None
 
     def set(self, at: int) -> None:
-        """Rings at this time, unless it rings earlier anyway. Before there is an event loop, it
-        does not ring."""
+        """Rings when this time is due, unless it rings earlier anyway. Before there is an event
+        loop, it does not ring."""
         if self._clock.frozen:
             return
         if self._timer is not None:
@@ -80,7 +80,7 @@ class Alarm:
         except RuntimeError:
             return
         self._at = at
-        self._timer = loop.call_later(max(0, at - self._clock.read()) / 1000, self._run)
+        self._timer = loop.call_later(max(0, at - self._clock.due()) / 1000, self._run)
 
     def _run(self) -> None:
         self._timer = None
@@ -122,10 +122,10 @@ class Deadlines:
         heapq.heappush(self._heap, (at, order, item))
         self._alarm.set(self._heap[0][0])
 
-    def take(self, now: int) -> tuple[int, Any] | None:
+    def take(self, due_ms: int) -> tuple[int, Any] | None:
         """Removes what was due first, and returns its time and itself; ``None`` if nothing is due
-        by now."""
-        if not self._heap or self._heap[0][0] > now:
+        up to that time."""
+        if not self._heap or self._heap[0][0] > due_ms:
             return None
         at, _, item = heapq.heappop(self._heap)
         return at, item

@@ -62,9 +62,14 @@ def stream_at(database: Database, key: bytes, now: int) -> Stream | None:
     """Return the stream at a key, if there is one; nothing is changed, not even the time of its
     use."""
     value = database.values.get(key)
-    if type(value) is not Stream or database.expires.get(key, now + 1) <= now:
+    if type(value) is not Stream or is_past(database, key, now):
         return None
     return value
+
+
+def is_past(database: Database, key: bytes, now: int) -> bool:
+    """Return whether a key has expired by a time."""
+    return database.expires.get(key, now + 1) <= database.keyspace.due_by(now)
 
 
 async def summary_of(pending: PendingList, pace: Slice) -> PendingSummary:

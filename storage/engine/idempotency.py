@@ -47,9 +47,9 @@ class IdempotencyTable:
         self._producers: dict[bytes, dict[bytes, Record]] = {}
         self._order: deque[tuple[int, bytes, bytes]] = deque()
 
-    def forget_old(self, now: int) -> None:
-        """Removes expired records."""
-        oldest = now - 1000 * self.duration
+    def forget_old(self, due_ms: int) -> None:
+        """Removes records that have expired where things are due up to this time."""
+        oldest = due_ms - 1000 * self.duration
         while self._order and self._order[0][0] <= oldest:
             time, producer, iid = self._order.popleft()
             record = self._producers.get(producer, {}).get(iid)
@@ -63,18 +63,22 @@ class IdempotencyTable:
         if not records:
             del self._producers[producer]
 
-    def find(self, producer: bytes, iid: bytes, now: int) -> int | None:
-        """The ID of the entry recorded for an idempotent ID, or ``None``."""
-        self.forget_old(now)
+    def find(self, producer: bytes, iid: bytes, due_ms: int) -> int | None:
+        """The ID of the entry recorded for an idempotent ID, or ``None``, once what has expired is
+        forgotten."""
+        self.forget_old(due_ms)
         record = self._producers.get(producer, {}).get(iid)
         return None if record is None else record.id
 
-    def record(self, producer: bytes, iid: bytes, entry_id: int, now: int) -> bool:
-        """Records the entry of an idempotent ID; false if that is recorded already.
+    def record(
+        self, producer: bytes, iid: bytes, entry_id: int, now: int, due_ms: int | None = None
+    ) -> bool:
+        """Records the entry of an idempotent ID; false if that is recorded already. What has
+        expired is forgotten first: up to ``now``, unless things are due up to another time.
 
         Raises :class:`IdempotentIDTaken` if it is recorded for another entry.
         """
-        known = self.find(producer, iid, now)
+        known = self.find(producer, iid, now if due_ms is None else due_ms)
         if known is not None:
             if known != entry_id:
                 raise IdempotentIDTaken

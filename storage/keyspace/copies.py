@@ -47,7 +47,7 @@ def put_back(keyspace: Keyspace, copy: Copy) -> None:
         database.flush()
     for database, kept in zip(keyspace.databases, copy, strict=True):
         for key, each in kept.items():
-            if each.expires_at is None or each.expires_at > keyspace.now_ms:
+            if each.expires_at is None or not keyspace.is_due(each.expires_at):
                 _put(database, key, each)
 
 

@@ -171,7 +171,7 @@ class Database:
 
     def _expire_if_due(self, key: bytes) -> None:
         at = self.expires.get(key)
-        if at is not None and at <= self.keyspace.now_ms:
+        if at is not None and self.keyspace.is_due(at):
             self._remove(key)
             self.keyspace.expired += 1
             self.emit(Changed(self.index, (key,), (b"DEL", key), HAS_EXPIRED, True))
@@ -480,22 +480,21 @@ class Database:
 
     def expire_due(self, most: int) -> int:
         """Removes up to ``most`` keys that are past their expiry; returns how many it examined."""
-        looked = 0
-        for key in self._expiries.due(self.keyspace.now_ms, most):
-            looked += 1
+        keys = list(self._expiries.due(self.keyspace.due_ms, most))
+        for key in keys:
             self._expire_if_due(key)
-        return looked
+        return len(keys)
 
     # --- walking --------------------------------------------------------------------------
 
     def is_overdue(self, key: bytes) -> bool:
         """Whether the key exists and is past its expiry."""
         at = self.expires.get(key)
-        return at is not None and at <= self.keyspace.now_ms
+        return at is not None and self.keyspace.is_due(at)
 
     def overdue(self) -> set[bytes]:
         """The keys that are past their expiry and not removed yet."""
-        return set(self._expiries.overdue(self.keyspace.now_ms))
+        return set(self._expiries.overdue(self.keyspace.due_ms))
 
     def check(self) -> None:
         """Verifies the invariants of the database and of every stream in it."""
@@ -526,6 +525,7 @@ class Keyspace:
 
     __slots__ = (
         "databases",
+        "due_by",
         "effects",
         "expired",
         "hits",
@@ -543,6 +543,8 @@ class Keyspace:
         self.limits = limits or StreamLimits()
         self.lending = Lending()
         self.now_ms = 0
+        self.due_by: Callable[[int], int] = lambda now_ms: now_ms
+        """Tells up to which time things are due at the time of a command: storage has no clock."""
         self.hits = 0
         self.misses = 0
         self.on_miss: Callable[[int, bytes], None] | None = None
@@ -553,6 +555,15 @@ class Keyspace:
         self.libraries: dict[bytes, bytes] = {}
         """The code of each library of functions, which belongs to no database."""
         self.databases = [Database(self, index) for index in range(databases)]
+
+    @property
+    def due_ms(self) -> int:
+        """Up to which time things are due for the running command."""
+        return self.due_by(self.now_ms)
+
+    def is_due(self, at: int) -> bool:
+        """Whether what is to happen at a time is due; of what is far away that takes no call."""
+        return at <= self.now_ms and at <= self.due_by(self.now_ms)
 
     def keep_library(self, db: int, name: bytes, code: bytes) -> None:
         """Stores a library's code; ``db`` is the database of the client that loaded it."""

@@ -49,23 +49,24 @@ class ExpiryQueue:
             self._heap = [(at, key) for key, at in self._times.items()]
             heapify(self._heap)
 
-    def due(self, now_ms: int, most: int) -> Iterator[bytes]:
-        """Removes up to ``most`` due items from the queue; yields the keys that have expired."""
+    def due(self, due_ms: int, most: int) -> Iterator[bytes]:
+        """Removes up to ``most`` due items from the queue; yields the keys that have expired, which
+        is up to ``due_ms``."""
         heap = self._heap
         for _ in range(most):
-            if not heap or heap[0][0] > now_ms:
+            if not heap or heap[0][0] > due_ms:
                 return
             at, key = heappop(heap)
             if self._times.get(key) == at:
                 yield key
 
-    def overdue(self, now_ms: int) -> Iterator[bytes]:
+    def overdue(self, due_ms: int) -> Iterator[bytes]:
         """The keys that have expired, which stay in the queue; visits only due items."""
         heap = self._heap
         places = [0]
         while places:
             place = places.pop()
-            if place < len(heap) and heap[place][0] <= now_ms:
+            if place < len(heap) and heap[place][0] <= due_ms:
                 at, key = heap[place]
                 if self._times.get(key) == at:
                     yield key

@@ -39,6 +39,7 @@ class Clock:
     def _replace(self) -> None:
         state = self._penstock.server.state
         state.clock = state.timekeeper.read = lambda: self.now_ms
+        state.timekeeper.put_ms = self.now_ms
 
     def advance(self, milliseconds: int) -> None:
         """Lets time pass: whoever waits only until then is answered."""
@@ -46,6 +47,7 @@ class Clock:
 
     def _advance(self, milliseconds: int) -> None:
         self.now_ms += milliseconds
+        self._penstock.server.state.timekeeper.put_ms = self.now_ms
         self._penstock.server.services.reactions.pass_time(self.now_ms)
 
 

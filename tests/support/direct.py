@@ -203,6 +203,7 @@ class Direct:
             settings["dir"] = folder_of(self._clock)  # Which the server keeps.
         self.server = Server(Config(**settings), clock=self._clock)
         self.server.state.enter(Phase.SERVING)
+        self.now_ms = now_ms
         # Policies act when the test lets time pass, not when the machine's clock says so.
         still = Clock(self._clock)
         still.freeze()
@@ -218,6 +219,9 @@ class Direct:
     @now_ms.setter
     def now_ms(self, now_ms: int) -> None:
         self._clock.now_ms = now_ms
+        # It counts as a clock that was put to this time.
+        clock = self.server.state.timekeeper
+        clock.put_ms = clock.read()
 
     def client(self, resp3: bool = False) -> DirectClient:
         """A client that has just connected."""
@@ -232,9 +236,14 @@ class Direct:
         self.now_ms += milliseconds
         in_loop(self._let_time_pass)
 
+    def run_on(self, milliseconds: int) -> None:
+        """Lets time pass as it does by itself: a time is due when its millisecond is over."""
+        self._clock.now_ms += milliseconds
+        in_loop(self._let_time_pass)
+
     def _let_time_pass(self) -> None:
         self.server.services.due_work.finish()
-        self.server.services.reactions.pass_time(self.now_ms)
+        self.server.services.reactions.pass_time(self.server.state.timekeeper.due())
 
     def run_slice(self) -> bool:
         """Lets policies do one slice of what is due; whether they may have more to do."""

@@ -140,7 +140,7 @@ def _plain_room(ruled: RuledGroup, name: bytes) -> int:
     rules, consumer = ruled.agenda.rules, ruled.group.consumers.get(name)
     if rules.paused or consumer is None:
         return 0
-    if ruled.agenda.has_due(ruled.group.pending, ruled.now):
+    if ruled.agenda.has_due(ruled.group.pending, ruled.due):
         return 0
     return ruled.room_for(consumer)
 
@@ -329,7 +329,7 @@ class _GroupRead:
         """When the first pending entry will have been idle long enough to be claimed; soon where
         there is more to look at, with others answered before."""
         if self._incomplete:
-            return self._session.db.keyspace.now_ms + 1
+            return self._session.db.keyspace.due_ms + 1
         if self._options.claim is None:
             return None
         pending = [ref.group.pending for ref in found]

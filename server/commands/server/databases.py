@@ -80,8 +80,7 @@ def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
     server.tracking.flush()
     if later or session.tracking is None:
         return OK
-    now = server.state.keyspace.now_ms
-    return Wait([], now, lambda: OK, needs_key=True, on_timeout=OK)
+    return Wait([], 0, lambda: OK, needs_key=True, on_timeout=OK)
 
 
 @command(

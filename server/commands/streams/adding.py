@@ -148,7 +148,7 @@ def known_entry(
 ) -> Encoded | None:
     """The ID of the entry that an XADD with the option has added before, ``None`` if it has not."""
     table = stream.idempotency
-    known = table.find(option.producer, _iid(option, items), db.keyspace.now_ms)
+    known = table.find(option.producer, _iid(option, items), db.keyspace.due_ms)
     if known is None:
         return None
     table.duplicates += 1
@@ -177,7 +177,7 @@ def record_iid(
 ) -> None:
     """Records an idempotent ID; raises :class:`IdempotentIDTaken` if it stands for another."""
     now = db.keyspace.now_ms
-    if stream.idempotency.record(producer, iid, entry_id, now):
+    if stream.idempotency.record(producer, iid, entry_id, now, db.keyspace.due_ms):
         db.emit(IdempotentIDRecorded(db.index, key, producer, iid, entry_id, now))
 
 

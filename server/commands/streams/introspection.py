@@ -209,10 +209,10 @@ def _id(entry_id: int) -> Bulk:
     return Bulk(ids.text(entry_id))
 
 
-def _head(stream: Stream, now: int) -> Fields:
+def _head(stream: Stream, due_ms: int) -> Fields:
     """The fields that the short and the full form share."""
     table = stream.idempotency
-    table.forget_old(now)
+    table.forget_old(due_ms)
     return [
         ("length", stream.log.length),
         ("radix-tree-keys", stream.log.block_count),
@@ -248,7 +248,7 @@ def xinfo_stream(server: Services, session: Session, args: Arguments) -> Reply |
     """XINFO STREAM key [FULL [COUNT n]]: the stream's fields."""
     stream = _stream_of(session.db, args[2])
     count = _full_count(args)
-    fields = _head(stream, session.db.keyspace.now_ms)
+    fields = _head(stream, session.db.keyspace.due_ms)
     if count is None:
         return Map(fields + _edges(stream))
     return full_form(stream, fields, count, session.resp3)

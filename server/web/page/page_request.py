@@ -11,7 +11,7 @@ from server.services import Services
 from server.web.page.logins import Viewer
 from server.web.page.sampling import Sampler
 from server.web.page.wording import shown
-from server.web.survey import STEP_NS, stream_at
+from server.web.survey import STEP_NS, is_past, stream_at
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
@@ -177,7 +177,7 @@ class PageRequest:
         stream = stream_at(database, key, self.now)
         if stream is None:
             other = database.values.get(key)
-            if other is not None and database.expires.get(key, self.now + 1) > self.now:
+            if other is not None and not is_past(database, key, self.now):
                 raise Refused(f"{shown(key)} is not a stream: it holds a {type_name(other)}.")
             raise Refused(f"There is no stream {shown(key)} in database {database.index}.")
         return database, key, stream

@@ -217,10 +217,10 @@ def test_timers_of_waits_that_ended_early_do_not_pile_up(
 
 
 async def test_the_loop_ends_a_wait_by_itself(direct: Direct) -> None:
-    clock = direct.server.state.clock
+    timekeeper, clock = direct.server.state.timekeeper, direct.server.state.clock
     loop = asyncio.get_running_loop()
     begun = loop.time()
-    direct.server.state.clock = lambda: clock() + round((loop.time() - begun) * 1000)
+    timekeeper.read = lambda: clock() + round((loop.time() - begun) * 1000)
     later, sooner = read(direct, "k", block=20), read(direct, "k", block=5)
     sooner_waits, later_waits = sooner.session.waiter, later.session.waiter
     assert sooner_waits is not None

@@ -276,22 +276,33 @@ class TestSettings:
 class TestBudget:
     def test_a_second_that_passes_fills_it_and_no_more(self) -> None:
         rate = TokenBucket(2, 1000, 0)
-        assert [rate.admits(0) for _ in range(3)] == [True, True, False]
-        assert [rate.admits(10_000) for _ in range(3)] == [True, True, False]
+        assert [rate.admits(0, 0) for _ in range(3)] == [True, True, False]
+        assert [rate.admits(10_000, 10_000) for _ in range(3)] == [True, True, False]
 
     def test_it_fills_evenly(self) -> None:
         rate = TokenBucket(1000, 1000, 0)
-        assert all(rate.admits(0) for _ in range(1000))
-        assert [rate.admits(now) for now in (0, 1, 1, 2, 3)] == [False, True, False, True, True]
+        assert all(rate.admits(0, 0) for _ in range(1000))
+        assert [rate.admits(now, now) for now in (0, 1, 1, 2, 3)] == [
+            False,
+            True,
+            False,
+            True,
+            True,
+        ]
 
     def test_less_than_a_command_is_not_lost(self) -> None:
         rate = TokenBucket(3, 1000, 0)
-        assert [rate.admits(0) for _ in range(4)] == [True, True, True, False]
-        assert [rate.admits(now) for now in (200, 300, 334, 335)] == [False, False, True, False]
+        assert [rate.admits(0, 0) for _ in range(4)] == [True, True, True, False]
+        assert [rate.admits(now, now) for now in (200, 300, 334, 335)] == [
+            False,
+            False,
+            True,
+            False,
+        ]
 
     def test_time_that_goes_back_brings_nothing(self) -> None:
         rate = TokenBucket(1, 1000, 5000)
-        assert rate.admits(5000)
-        assert not rate.admits(1000)
-        assert not rate.admits(1999)
-        assert rate.admits(2000)
+        assert rate.admits(5000, 5000)
+        assert not rate.admits(1000, 1000)
+        assert not rate.admits(1999, 1999)
+        assert rate.admits(2000, 2000)

@@ -252,8 +252,8 @@ def test_only_streams_that_are_there_are_seen(direct: Direct, client: DirectClie
     database = direct.server.state.keyspace.databases[0]
     assert stream_at(database, b"string", direct.now_ms) is None
     assert stream_at(database, b"nothing", direct.now_ms) is None
-    assert isinstance(stream_at(database, b"s", direct.now_ms + 4), Stream)
-    assert stream_at(database, b"s", direct.now_ms + 5) is None
+    assert isinstance(stream_at(database, b"s", direct.now_ms + 5), Stream)
+    assert stream_at(database, b"s", direct.now_ms + 6) is None
 
 
 def test_as_whom_a_reader_waits(direct: Direct) -> None:
