@@ -265,9 +265,8 @@ class EntryLog:
         return found
 
     def hold_many(self, wanted: list[int], absent: Callable[[int], bytes]) -> Iterator[list[bytes]]:
-        """The entries with these ascending IDs as they are now, whatever becomes of the log; the
-        pieces are put together as they are asked for. ``absent`` gives what stands for an entry
-        that is missing."""
+        """Return what :meth:`chunks_of` does as it is now, whatever becomes of the log; the pieces
+        are put together as they are asked for."""
         held: list[Held] = []
         at = 0
         for block, places in self._runs(wanted):
@@ -337,11 +336,13 @@ class EntryLog:
 
     def range(self, start: int, end: int, count: int) -> list[bytes]:
         """Up to ``count`` entries with IDs from ``start`` to ``end``, in their RESP form."""
-        packer = self._limits.packer
-        found: list[bytes] = []
-        for block, low, high in self._spans(start, end, count):
-            found += block.payloads_at(low, high, packer)
-        return found
+        return self.range_with_ids(start, end, count)[1]
+
+    def by_block(self, start: int, end: int, count: int, newest: bool) -> Iterator[list[bytes]]:
+        """Yield what :meth:`range` finds block by block, with ``newest`` the last block first."""
+        reverse, ascending = self._reverse_spans, self._spans
+        for block, low, high in (reverse if newest else ascending)(start, end, count):
+            yield block.payloads_at(low, high, self._limits.packer)
 
     def range_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
         """Return what :meth:`range` does, with the IDs in a list of their own."""

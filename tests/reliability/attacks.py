@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import time
+import urllib.request
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ class Attack:
 
     ``memory_mib`` is what the server may take for it at full scale, at its peak: a bound with a
     wide margin, from what the attack sends or asks for. Where the attack ``restarts`` the server,
-    what others waited says nothing, and neither does its memory.
+    what others waited says nothing, and neither does its memory. One ``of_page`` asks for the web
+    page, which no other server has.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Attack:
     options: tuple[str, ...] = ()
     memory_mib: int = 64
     restarts: bool = False
+    of_page: bool = False
 
 
 # --- a lot at once ---------------------------------------------------------------------------
@@ -307,9 +310,43 @@ _ACCIDENTS: Final = (
 )
 
 
+# --- the web page ----------------------------------------------------------------------------
+
+
+def page(entries: int, size: int, path: str, most: int) -> Do:
+    """Adds entries of so many bytes and asks for something of the page, which is read as it comes:
+    it has so many bytes at most for each of them, and no fewer where it is a file."""
+
+    def do(server: Running, scale: float) -> None:
+        count = max(int(entries * scale), 1)
+        with Client(server.address) as client:
+            port = int(client.call("CONFIG", "GET", "metrics-port")[1])
+            for _ in range(count):
+                client.call("XADD", "large", "*", "value", b"x" * size)
+        whole = 0
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}&db=0&key=large") as answer:
+            while piece := answer.read(MIB):
+                whole += len(piece)
+        assert 0 < whole <= count * most + MIB
+
+    return do
+
+
+_OF_PAGE: Final = tuple(
+    Attack(name, title, page(entries, size, path, most), memory_mib=memory, of_page=True)
+    for name, title, entries, size, path, most, memory in (
+        ("export-10", "60 entries of 10 MB exported", 60, 10**7, "/export?", 10**7 + 100, 896),
+        ("export-1", "300 entries of 1 MB exported", 300, 10**6, "/export?", 10**6 + 100, 512),
+        ("search", "60 entries of 10 MB searched", 60, 10**7, "/stream?value=tea", 0, 896),
+        ("letters", "60 letters of 10 MB filtered", 60, 10**7, "/letters?text=tea", 0, 896),
+    )
+)
+"""The entries themselves take what their bytes are."""
+
+
 def _all(groups: Iterable[Iterable[Attack]]) -> tuple[Attack, ...]:
     return tuple(attack for group in groups for attack in group)
 
 
-ATTACKS: Final = _all([map(_heavy, HEAVY), _FRAMES, _SCRIPTS, _LIMITS, _ACCIDENTS])
+ATTACKS: Final = _all([map(_heavy, HEAVY), _FRAMES, _SCRIPTS, _LIMITS, _ACCIDENTS, _OF_PAGE])
 """All of them, in the order of the table."""

@@ -10,6 +10,7 @@ from benchmarks.durability import kept
 from benchmarks.servers import Kind, Running, with_options
 from tests.reliability.attacks import MIB, Attack
 from tests.reliability.witness import Witness, found
+from tests.support.ports import free_port
 
 SETTLING_S: Final = 1.0
 """How long a server may take to give memory back."""
@@ -31,7 +32,8 @@ class Outcome:
 
 def options_of(attack: Attack) -> tuple[str, ...]:
     """How a server is started for an attack: its data is kept."""
-    return (*kept("everysec"), *attack.options)
+    page = ("--metrics-port", str(free_port())) if attack.of_page else ()
+    return (*kept("everysec"), *attack.options, *page)
 
 
 def try_attack(attack: Attack, kind: Kind, scale: float) -> Outcome:

@@ -140,6 +140,10 @@ class Model(RuleBasedStateMachine):
         entry_ids = [entry_id for entry_id in self._ids() if start <= entry_id <= end]
         assert self.log.range_with_ids(start, end, count) == (entry_ids[:count], wanted[:count])
         assert self.log.reverse(start, end, count) == wanted[::-1][:count]
+        blocks = list(self.log.by_block(start, end, count, newest=False))
+        assert [each for block in blocks for each in block] == wanted[:count]
+        blocks = list(self.log.by_block(start, end, count, newest=True))[::-1]
+        assert [each for block in blocks for each in block] == wanted[max(len(wanted) - count, 0) :]
         number, chunks = self.log.chunks(start, end, count)
         assert (number, b"".join(chunks)) == (len(wanted[:count]), b"".join(wanted[:count]))
 

@@ -60,11 +60,12 @@ def readable(name: bytes) -> str:
     try:
         text = name.decode()
     except UnicodeDecodeError:
-        return UNUSUAL + _escaped(name)
-    return UNUSUAL + _escaped(name) if text.startswith(UNUSUAL) else text
+        return UNUSUAL + escaped(name)
+    return UNUSUAL + escaped(name) if text.startswith(UNUSUAL) else text
 
 
-def _escaped(name: bytes) -> str:
+def escaped(name: bytes) -> str:
+    """Return bytes that are no UTF-8, or a part of them, as they stand behind the mark."""
     return name.replace(b"\\", b"\\\\").decode("ascii", "backslashreplace")
 
 

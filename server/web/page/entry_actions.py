@@ -148,10 +148,10 @@ async def _redrive(request: PageRequest) -> Action:
     batches: list[list[Command]] = []
     count = to_groups = 0
     for at in range(0, len(chosen), BATCH):
-        commands, grouped = _redrive_some(request, database, key, stream, chosen[at : at + BATCH])
+        some = chosen[at : at + BATCH]
+        commands, grouped = await _redrive_some(request, database, key, stream, some)
         batches.append(commands)
-        count, to_groups = count + len(chosen[at : at + BATCH]), to_groups + grouped
-        await request.pace.rest()
+        count, to_groups = count + len(some), to_groups + grouped
     back = letters_url(database.index, key)
     return Action(
         f"Redrive {counted(count, 'dead letter')}",
@@ -164,7 +164,7 @@ async def _redrive(request: PageRequest) -> Action:
     )
 
 
-def _redrive_some(
+async def _redrive_some(
     request: PageRequest, database: Database, key: bytes, stream: Stream, chosen: list[int]
 ) -> tuple[list[Command], int]:
     """The commands for some letters, and how many of them go back to a group."""
@@ -180,6 +180,7 @@ def _redrive_some(
             # The command itself asks for no right to the stream that it adds to.
             request.require(b"XADD", letter.origin, b"*", *letter.fields)
             to_groups.append(ids.text(entry_id))
+        await request.pace.rest()
     if to_groups:
         commands.append([*REDRIVE, key, *to_groups])
     return commands, len(to_groups)
@@ -191,6 +192,7 @@ async def _drop(request: PageRequest) -> Action:
         payload = stream.log.get(entry_id)
         if payload is None or read_letter(payload) is None:
             raise Refused(f"{id_text(entry_id)} is not there any more.", 409)
+        await request.pace.rest()
     texts = [ids.text(each) for each in chosen]
     batches = [[[b"XDEL", key, *texts[at : at + BATCH]]] for at in range(0, len(texts), BATCH)]
     title = f"Delete {counted(len(texts), 'dead letter')}"

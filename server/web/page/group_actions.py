@@ -24,6 +24,7 @@ from server.web.page.preview import id_of
 from server.web.page.running import Action, Asked, Command, Input, Maker
 from server.web.page.sampling import rules_of
 from server.web.page.stream_screen import identity_of
+from server.web.page.walking import entries
 from server.web.page.wording import counted, id_text, number, shown
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -35,8 +36,6 @@ MOST_BACK: Final = 10_000
 
 MOST_CHOICES: Final = 200
 """How many consumers there are to choose from."""
-
-_STEP: Final = 500
 
 
 # --- the position of a group -----------------------------------------------------------------
@@ -72,16 +71,12 @@ async def _move(request: PageRequest) -> Action:
 
 async def _before(request: PageRequest, log: EntryLog, position: int, by: int) -> tuple[int, int]:
     """The position so many entries before another one, and how many there were."""
-    passed, high = 0, position
-    while passed < by and high > ids.MIN:
-        entries = log.reverse(ids.MIN, high, min(_STEP, by - passed))
-        if not entries:
-            break
-        passed += len(entries)
-        high = id_of(entries[-1]) - 1
-        await request.pace.rest()
-    rest = log.reverse(ids.MIN, high, 1)
-    return (id_of(rest[0]) if rest else ids.MIN), passed
+    passed = 0
+    async for payload in entries(log, ids.MIN, position, request.pace, newest=True):
+        if passed == by:
+            return id_of(payload), passed
+        passed += 1
+    return ids.MIN, passed
 
 
 def _seen_group(request: PageRequest) -> Group:

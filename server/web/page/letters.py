@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from server.delivery import dead_letters
+from server.runtime.clockwork import Slice
 from server.web.page.drawing import Screen
 from server.web.page.page_request import (
     REDRIVE,
@@ -18,8 +21,9 @@ from server.web.page.page_request import (
     packed,
     stream_url,
 )
-from server.web.page.preview import WIDTH, Preview, has, id_of, preview
+from server.web.page.preview import WIDTH, Preview, id_of, preview
 from server.web.page.stream_screen import identity_of
+from server.web.page.walking import entries, has
 from server.web.page.wording import id_ms, id_text, number, shown, value_text
 from storage.engine import ids
 from storage.engine.entries import decode_entry
@@ -50,7 +54,7 @@ PREFIX: Final = b"dead-letter-"
 LAST: Final = b"dead-letter-reason"
 ERROR: Final = b"dead-letter-error"
 
-_BATCH: Final = 50
+T = TypeVar("T")
 
 
 class Letter(NamedTuple):
@@ -183,9 +187,9 @@ class Filter:
         every = {"text": self.text, "reason": self.reason, "of": self.group, "since": self.since}
         return {name: value for name, value in every.items() if value}
 
-    def fits(self, payload: bytes) -> bool:
+    async def fits(self, payload: bytes, pace: Slice) -> bool:
         """Whether an entry is asked for."""
-        if self.text and not has(payload, b"", self.text.encode()):
+        if self.text and not await has(payload, b"", self.text.encode(), pace):
             return False
         if not (self.reason or self.group):
             return True
@@ -195,33 +199,35 @@ class Filter:
         return not self.group or shown(letter.told("group")) == self.group
 
 
-class Found(NamedTuple):
-    """Entries that fit, the newest first, how many were looked at for them, and the ID at which to
-    go on, ``None`` if there are no more."""
+class Found(NamedTuple, Generic[T]):
+    """What was made of the entries that fit, the newest first, how many were looked at for them,
+    and the ID at which to go on, ``None`` if there are no more."""
 
-    payloads: list[bytes]
+    made: list[T]
     looked: int
     below: int | None
 
 
-async def find(request: PageRequest, log: EntryLog, wanted: Filter, high: int, most: int) -> Found:
+async def find(
+    request: PageRequest,
+    log: EntryLog,
+    wanted: Filter,
+    high: int,
+    most: int,
+    make: Callable[[bytes], T],
+) -> Found[T]:
     """The entries that fit up to an ID; gives up after :data:`LOOKED_AT`."""
-    found: list[bytes] = []
+    found: list[T] = []
     looked = 0
-    low = wanted.low
-    while high >= low and looked < LOOKED_AT:
-        payloads = log.reverse(low, high, _BATCH)
-        for payload in payloads:
-            looked += 1
-            if wanted.fits(payload):
-                if len(found) == most:
-                    return Found(found, looked - 1, id_of(payload))
-                found.append(payload)
-        if len(payloads) < _BATCH:
-            return Found(found, looked, None)
-        high = id_of(payloads[-1]) - 1
-        await request.pace.rest()
-    return Found(found, looked, high if high >= max(low, log.first) else None)
+    async for payload in entries(log, wanted.low, high, request.pace, newest=True):
+        if looked == LOOKED_AT:
+            return Found(found, looked, id_of(payload))
+        if await wanted.fits(payload, request.pace):
+            if len(found) == most:
+                return Found(found, looked, id_of(payload))
+            found.append(make(payload))
+        looked += 1
+    return Found(found, looked, None)
 
 
 def seen_ids(fields: Fields) -> list[int]:
@@ -242,8 +248,8 @@ async def filtered_ids(request: PageRequest, log: EntryLog) -> list[int]:
     found: list[int] = []
     high: int | None = ids.MAX
     while high is not None:
-        some = await find(request, log, wanted, high, LOOKED_AT)
-        found += [id_of(each) for each in some.payloads if read_letter(each) is not None]
+        some = await find(request, log, wanted, high, LOOKED_AT, _letter_id)
+        found += [each for each in some.made if each is not None]
         high = some.below
         if len(found) > MOST_CHOSEN:
             raise Refused(f"No more than {number(MOST_CHOSEN)} can be chosen at once.", 400)
@@ -252,16 +258,18 @@ async def filtered_ids(request: PageRequest, log: EntryLog) -> list[int]:
     return found[::-1]
 
 
-def letters_of(stream: Stream, entry_ids: list[int]) -> list[tuple[int, Letter]]:
-    """The letters with these IDs; raises :class:`Refused` if one is gone."""
-    found = []
+def _letter_id(payload: bytes) -> int | None:
+    return None if read_letter(payload) is None else id_of(payload)
+
+
+def letters_of(stream: Stream, entry_ids: list[int]) -> Iterator[tuple[int, Letter]]:
+    """Yield the letters with these IDs; raises :class:`Refused` if one is gone."""
     for entry_id in entry_ids:
         payload = stream.log.get(entry_id)
         letter = None if payload is None else read_letter(payload)
         if letter is None:
             raise Refused(f"{id_text(entry_id)} is not there any more.", 409)
-        found.append((entry_id, letter))
-    return found
+        yield entry_id, letter
 
 
 # --- the screens -----------------------------------------------------------------------------
@@ -284,11 +292,8 @@ async def _one(request: PageRequest, streams: list[tuple[int, bytes, int]]) -> S
     request.require(b"XRANGE", key, b"-", b"+")
     db, wanted = database.index, Filter(request.fields)
     start = _start(request)
-    found = await find(request, stream.log, wanted, start, PAGE)
-    lines = []
-    for payload in found.payloads:
-        lines.append(_line(request, db, payload))
-        await request.pace.rest()
+    found = await find(request, stream.log, wanted, start, PAGE, partial(_line, request, db))
+    lines = found.made
     views = [line.view for line in lines if line.view is not None]
     below = None if found.below is None else id_text(found.below)
     given: dict[str, Any] = {

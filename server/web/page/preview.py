@@ -49,17 +49,6 @@ def id_of(payload: bytes) -> int:
     return _id_of(payload)[0]
 
 
-def has(payload: bytes, name: bytes, value: bytes) -> bool:
-    """Whether an entry has ``value`` in the value of a field, among its first :data:`SEARCHED`; of
-    the field of that name, or of any if the name is empty."""
-    _, places = places_of(payload, SEARCHED)
-    for own, (start, length) in zip(places[::2], places[1::2], strict=True):
-        named = not name or (own[1] == len(name) and payload.startswith(name, own[0]))
-        if named and payload.find(value, start, start + length) >= 0:
-            return True
-    return False
-
-
 def _id_of(payload: bytes) -> tuple[int, int]:
     """The ID, and where the header of the fields begins."""
     ((start, length),) = _items(payload, len(b"*2\r\n"), 1)
@@ -90,3 +79,11 @@ def places_of(payload: bytes, most: int) -> tuple[int, list[tuple[int, int]]]:
     _, at = _id_of(payload)
     count, at = _count_at(payload, at)
     return count // 2, list(_items(payload, at, min(count, 2 * most)))
+
+
+def items_of(payload: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the ID of an entry, and the names and values of its fields in turn, begin, with
+    their lengths."""
+    yield from _items(payload, len(b"*2\r\n"), 1)
+    count, at = _count_at(payload, _id_of(payload)[1])
+    yield from _items(payload, at, count)

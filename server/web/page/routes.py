@@ -19,6 +19,7 @@ from server.services import Services
 from server.web.page.actions import act
 from server.web.page.drawing import Screen, draw, message
 from server.web.page.entry_screen import entry_screen, value_response
+from server.web.page.export import export_response
 from server.web.page.find_screen import find_screen
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
 from server.web.page.group_screen import consumer_screen, group_screen
@@ -28,7 +29,7 @@ from server.web.page.overview import overview
 from server.web.page.page_request import Fields, PageRequest, Refused
 from server.web.page.sampling import Sampler
 from server.web.page.server_screen import server_screen
-from server.web.page.stream_screen import export_response, stream_screen
+from server.web.page.stream_screen import stream_screen
 
 MOST_LISTENERS: Final = 24
 """How many browsers may listen at a time; each takes one of the port's connections."""

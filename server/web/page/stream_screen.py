@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
-from starlette.responses import Response, StreamingResponse
-
-from penstock.html.document import secured
 from server.runtime.clockwork import Slice
-from server.web.metrics.text import readable
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import settings_of_stream
 from server.web.page.page_request import PageRequest, Refused, packed, stream_url
-from server.web.page.preview import Preview, has, id_of, preview
+from server.web.page.preview import Preview, id_of, preview
 from server.web.page.sampling import behind_since, lag_of
 from server.web.page.traces import StreamTrace
+from server.web.page.walking import entries, has
 from server.web.page.wording import id_ms, id_text, shown
-from server.web.survey import STEP_NS
 from storage.engine import ids
-from storage.engine.entries import decode_entry
 from storage.engine.log import EntryLog
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
@@ -37,7 +30,6 @@ MOST_GROUPS: Final = 50
 SEARCHED: Final = 5000
 """How many entries a search looks at for one page."""
 
-_BATCH: Final = 50
 _TIMES: Final = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
 
@@ -82,9 +74,9 @@ class Search:
         """Whether not all are."""
         return bool(self.name or self.value)
 
-    def fits(self, payload: bytes) -> bool:
+    async def fits(self, payload: bytes, pace: Slice) -> bool:
         """Whether an entry has the text that is asked for, in the field that is, or in any."""
-        return not self.is_on or has(payload, self.name.encode(), self.value.encode())
+        return not self.is_on or await has(payload, self.name.encode(), self.value.encode(), pace)
 
     def fields(self) -> dict[str, str | None]:
         """What stays the same on other pages."""
@@ -194,30 +186,22 @@ def _names(found: Found) -> list[str]:
 
 
 async def find(request: PageRequest, log: EntryLog, search: Search) -> Found:
-    """The entries of a page; looks at no more than :data:`SEARCHED`, a few at a time."""
+    """The entries of a page; looks at no more than :data:`SEARCHED`."""
     found = Found()
     low = search.bound if search.upwards and search.bound is not None else ids.MIN
     high = ids.MAX if search.upwards or search.bound is None else search.bound - 1
-    while low <= high:
-        if search.upwards:
-            payloads = log.range(low, high, _BATCH)
-        else:
-            payloads = log.reverse(low, high, _BATCH)
-        for payload in payloads:
-            if search.fits(payload):
-                if len(found.entries) == PAGE:
-                    found.more = True
-                    break
-                found.entries.append(preview(payload))
-            found.looked += 1
-        if found.more or len(payloads) < _BATCH:
-            break
-        reached = id_of(payloads[-1])
-        low, high = (reached + 1, high) if search.upwards else (low, reached - 1)
-        if found.looked >= SEARCHED and log.first < reached < log.last:
+    reached = ids.MIN
+    async for payload in entries(log, low, high, request.pace, newest=not search.upwards):
+        if found.looked >= SEARCHED:
             found.stopped = reached
             break
-        await request.pace.rest()
+        if await search.fits(payload, request.pace):
+            if len(found.entries) == PAGE:
+                found.more = True
+                break
+            found.entries.append(preview(payload))
+        found.looked += 1
+        reached = id_of(payload)
     if search.upwards:
         found.entries.reverse()
     return found
@@ -247,38 +231,3 @@ def _links(
         if bottom > log.first and (found.more or not search.is_on or search.upwards):
             older = stream_url(db, key, **search.fields(), below=id_text(bottom))
     return newer, older
-
-
-# --- to a file -------------------------------------------------------------------------------
-
-
-def export_response(request: PageRequest) -> Response:
-    """All entries from the first to the one that is the last now, those that fit a search, as JSON
-    lines; read in steps, as quickly as the browser takes them."""
-    _, key, stream = request.stream()
-    request.require(b"XRANGE", key, b"-", b"+")
-    headers = {"Content-Disposition": 'attachment; filename="entries.jsonl"'}
-    lines = _json_lines(request, stream.log, Search(request))
-    return secured(StreamingResponse(lines, media_type="application/jsonl", headers=headers))
-
-
-async def _json_lines(request: PageRequest, log: EntryLog, search: Search) -> AsyncIterator[str]:
-    pace, low, high = Slice(STEP_NS), ids.MIN, log.last if log.length else ids.MIN
-    while low <= high:
-        payloads = log.range(low, high, _BATCH)
-        text = "".join(json_line(each) for each in payloads if search.fits(each))
-        if text:
-            yield text
-        if len(payloads) < _BATCH:
-            return
-        low = id_of(payloads[-1]) + 1
-        await pace.rest()
-
-
-def json_line(payload: bytes) -> str:
-    """An entry as a line: its ID, and its fields in turn, as the same field may come twice; what is
-    no UTF-8 has a mark in front and is escaped."""
-    entry_id, items = decode_entry(payload)
-    texts = [readable(each) for each in items]
-    pairs = [list(pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
-    return json.dumps({"id": entry_id.decode(), "fields": pairs}, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from server.web.page import charts
 from server.web.page.charts import chart, delivery_names, points, top_of
 from server.web.page.entry_screen import hex_lines, json_tokens
 from server.web.page.page_request import Fields, packed, unpacked, url
-from server.web.page.preview import MOST_FIELDS, SEARCHED, has, id_of, preview
+from server.web.page.preview import MOST_FIELDS, id_of, preview
 from server.web.page.traces import Trace
 from server.web.page.wording import (
     counted,
@@ -165,19 +165,6 @@ def test_of_many_fields_some_are_shown() -> None:
     payload = encode_entry(1, [b"%d" % at for at in range(2000)])
     found = preview(payload)
     assert (len(found.fields), found.more) == (MOST_FIELDS, 1000 - MOST_FIELDS)
-
-
-def test_a_filter_finds_fields_by_name_and_a_part_of_the_value() -> None:
-    payload = encode_entry(1, [b"item", b"green tea", b"tea", b"no", b"item", b"x"])
-    assert has(payload, b"item", b"tea")
-    assert has(payload, b"item", b"")
-    assert has(payload, b"item", b"x")
-    assert not has(payload, b"tea", b"yes")
-    assert not has(payload, b"ite", b"tea")
-    assert has(payload, b"", b"green")
-    assert not has(payload, b"", b"milk")
-    late = encode_entry(1, [b"a", b"b"] * SEARCHED + [b"item", b"tea"])
-    assert not has(late, b"item", b"tea")
 
 
 @pytest.mark.parametrize(

@@ -631,7 +631,6 @@ def test_what_is_no_letter_is_shown_as_it_is(
     assert following is not None
     assert len(asking.get(following).table("Died")) == 11
     monkeypatch.setattr(letters, "LOOKED_AT", 10)
-    monkeypatch.setattr(letters, "_BATCH", 10)
     assert link(asking.get("/letters?db=0&key=mixed&reason=y").html, "Next →") is not None
     client.delete("mixed")
 
