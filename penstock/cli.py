@@ -263,6 +263,10 @@ def serve(config: Config, log: Log, reopen: Callable[[], None]) -> None:
 
 async def _serve(server: Server, config: Config, log: Log) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda _, context: _report(log, context))
+    if config.shutdown_on_stdin_eof:
+        from penstock import parent
+
+        parent.follow(log)
     await server.start()
     with pid_file(config, log):
         if not server.stopping.is_set():

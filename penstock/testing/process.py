@@ -149,6 +149,8 @@ class Process:
     def _finish_reading(self) -> None:
         """Does not wait long: a child of the process may keep the pipe open."""
         self._reading.join(LAST_WORDS_S)
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
 
 
 def _answers(host: str, port: int) -> bool:
@@ -172,7 +174,7 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
             command,
             cwd=folder,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # It ends with this process, and the server then.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",

@@ -19,7 +19,10 @@ from penstock.testing.process import DataFiles, Loss, Mark, Process, find_comman
 from penstock.testing.tools import LocalTools, Snapshot, Tools
 from penstock.testing.waiting import TIMEOUT_S, until_flushed, until_saved
 
-ARGUMENTS: Final = ("--port", "0", "--bind", "127.0.0.1", "--enable-debug-command", "yes")
+ARGUMENTS: Final = (
+    *("--port", "0", "--bind", "127.0.0.1"),
+    *("--shutdown-on-stdin-eof", "yes", "--enable-debug-command", "yes"),
+)
 """Default arguments of the server."""
 
 RESET_TIMEOUT_S: Final = 3

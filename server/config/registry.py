@@ -93,6 +93,7 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     Choice("enable-debug-command", "no", ("no", "yes", "local"), mutable=False),
     Setting("pidfile", "", mutable=False),
     Choice("supervised", "no", SUPERVISORS, mutable=False),
+    Switch("shutdown-on-stdin-eof", "no", mutable=False),
     Switch("ignore-unsupported", "no", mutable=False),
     # What an operator sees.
     Integer("metrics-port", 0, 0, 65535, mutable=False),
