@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from redis import Redis
     from redis.asyncio import Redis as AsyncRedis
-    from redis.asyncio.connection import AbstractConnection
 
     from penstock.testing.aio import AsyncTools
 
@@ -142,15 +141,24 @@ class AsyncClient:
 
     def __init__(self, url: str, options: dict[str, Any]) -> None:
         try:
-            from redis.asyncio import Redis
+            from redis.asyncio import Connection, Redis
         except ModuleNotFoundError as error:
             raise _missing() from error
+
+        begin = self._begin_guard
+
+        # With a redis_connect_func redis-py calls what Python 3.14 warns of.
+        class Guarded(Connection):
+            async def connect(self) -> None:
+                await begin()
+                await super().connect()  # type: ignore[no-untyped-call]
+
         self._loop: asyncio.AbstractEventLoop | None = None
         self._guard: AsyncGenerator[None, None]
-        self.client: AsyncRedis = Redis.from_url(url, redis_connect_func=self._greet, **options)
+        self.client: AsyncRedis = Redis.from_url(url, connection_class=Guarded, **options)
 
-    async def _greet(self, connection: AbstractConnection) -> None:
-        """Called by redis-py for each new connection, instead of its own handshake."""
+    async def _begin_guard(self) -> None:
+        """Called before each new connection."""
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -158,7 +166,6 @@ class AsyncClient:
             self._loop = loop
             self._guard = self._close_at_the_end()
             await anext(self._guard)
-        await connection.on_connect()
 
     async def _close_at_the_end(self) -> AsyncGenerator[None, None]:
         try:
