@@ -9,6 +9,10 @@ from typing import Any, Final, Literal
 from penstock.testing.control import Ask, as_dict
 from penstock.testing.waiting import readers_there
 
+_STEPS: Final = "allowed: advance(1500) in milliseconds, or advance(hours=1, minutes=0.5)"
+
+_TIMES: Final = "allowed: Unix milliseconds such as 1000, or a datetime with a time zone"
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,8 +49,12 @@ class ServerClock:
 
         A worker that has not come back to its blocking read by then gets its timeout counted from
         the new time: :meth:`~penstock.testing.PenstockServer.wait_for_readers` waits for it before.
-        Raises :class:`ValueError` if that is nothing or negative.
+        Raises :class:`ValueError` if that is nothing or negative, and :class:`TypeError` if it is
+        no number.
         """
+        for given in (ms, seconds, minutes, hours, days):
+            if isinstance(given, bool) or not isinstance(given, int | float):
+                raise TypeError(f"{given!r} is no number; {_STEPS}")
         step = timedelta(milliseconds=ms, seconds=seconds, minutes=minutes, hours=hours, days=days)
         milliseconds = round(step / timedelta(milliseconds=1))
         if milliseconds <= 0:
@@ -96,8 +104,10 @@ class ServerClock:
 
 
 def _unix_ms(when: int | datetime) -> int:
-    if isinstance(when, int):
+    if isinstance(when, int) and not isinstance(when, bool):
         return when
+    if not isinstance(when, datetime):
+        raise TypeError(f"{when!r} is no time; {_TIMES}")
     if when.tzinfo is None:
         raise ValueError(f"{when!r} has no time zone, so it may be any of several times")
     return (when - _EPOCH) // timedelta(milliseconds=1)
@@ -123,6 +133,9 @@ Action = Literal[
     "MASTERDOWN",
 ]
 """What a fault does: an action, or the name of an error that Redis gives by itself."""
+
+_WITH_VALUE: Final = ("ERROR", "DELAY", "CUT")
+"""Actions that take a value."""
 
 Disk = Literal["ok", "full", "slow", "error"]
 """How the disk of the append-only file is."""
@@ -164,7 +177,7 @@ class Faults:
     def add(
         self,
         command: str,
-        action: Action,
+        action: Action | str,
         *values: str | int,
         key: str | None = None,
         client: str | None = None,
@@ -176,10 +189,11 @@ class Faults:
         """Lets commands of this name fail, ``*`` for all of them.
 
         ``action`` and its ``values`` are what DEBUG FAULT ADD takes: ``"ERROR", "ERR no"``,
-        ``"DELAY", 500``, ``"CLOSE"``, ``"RESET"``, ``"CUT", 3``, ``"DROP"``, ``"NOREPLY"`` or the
-        name of an error such as ``"LOADING"``. It strikes commands one of whose keys fits ``key``,
-        of connections whose name fits ``client``, not the first ``after`` of them, then so many
-        ``times``, and with this ``probability``, which is the same each time for the same ``seed``.
+        ``"DELAY", 500`` or ``"DELAY 500"``, ``"CLOSE"``, ``"RESET"``, ``"CUT", 3``, ``"DROP"``,
+        ``"NOREPLY"`` or the name of an error such as ``"LOADING"``. It strikes commands one of
+        whose keys fits ``key``, of connections whose name fits ``client``, not the first ``after``
+        of them, then so many ``times``, and with this ``probability``, which is the same each time
+        for the same ``seed``.
 
         Raises :class:`PenstockError` if the server refuses that.
         """
@@ -191,6 +205,10 @@ class Faults:
             "PROBABILITY": probability,
             "SEED": seed,
         }
+        # What is one word of text here may be typed as it is in a shell: "DELAY 300".
+        name, *rest = action.split(maxsplit=1)
+        if rest and name.upper() in _WITH_VALUE:
+            action, values = name, (*rest, *values)
         words = [word for pair in options.items() if pair[1] is not None for word in pair]
         number = self._ask("DEBUG", "FAULT", "ADD", command, *words, action, *values)
         return Fault(self._ask, number, times)

@@ -68,7 +68,7 @@ def test_all_faults_end_at_once_and_before_each_test(handle: Penstock) -> None:
 
 def test_what_the_server_refuses_is_told(handle: Penstock) -> None:
     with pytest.raises(PenstockError, match=r"^DEBUG FAULT ADD XADD EXPLODE: ERR "):
-        handle.faults.add("XADD", "EXPLODE")  # type: ignore[arg-type]
+        handle.faults.add("XADD", "EXPLODE")
 
 
 def test_every_action_has_a_name_that_type_checkers_know() -> None:

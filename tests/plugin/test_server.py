@@ -253,6 +253,37 @@ def test_a_date_without_a_time_zone_is_refused() -> None:
     assert asked.words == ()
 
 
+@pytest.mark.parametrize("hour", ["1h", None, True])
+def test_a_step_that_is_no_number_is_refused(hour: Any) -> None:
+    asked = Asked()
+    text = (
+        f"^{hour!r} is no number; allowed: advance\\(1500\\) in milliseconds, or advance\\(hours=1"
+    )
+    with pytest.raises(TypeError, match=text):
+        asked.clock.advance(hour)
+    with pytest.raises(TypeError, match=text):
+        asked.clock.advance(hours=hour)
+    assert asked.words == ()
+
+
+@pytest.mark.parametrize("when", ["2020-01-01", 1.5, True])
+def test_a_time_that_is_neither_number_nor_date_is_refused(when: Any) -> None:
+    asked = Asked()
+    for turn in (asked.clock.set, asked.clock.freeze):
+        with pytest.raises(TypeError, match=f"^{when!r} is no time; allowed: Unix milliseconds"):
+            turn(when)
+    assert asked.words == ()
+
+
+@pytest.mark.parametrize("typed", [("DELAY 300",), ("DELAY", 300), ("ERROR ERR no way",)])
+def test_an_action_may_be_one_text(server: PenstockServer, typed: tuple[Any, ...]) -> None:
+    server.faults.add("XADD", *typed)
+    [fault] = server.faults.list()
+    words = ["ERROR", "ERR no way"] if "ERROR" in typed[0] else ["DELAY", "300"]
+    assert fault["words"] == ["XADD", *words]
+    server.faults.clear()
+
+
 def test_the_servers_clock_follows(server: PenstockServer) -> None:
     server.clock.set(datetime(2001, 9, 9, 1, 46, 40, tzinfo=UTC))
     identity = server.ask("XADD", "k", "*", "a", "b")
