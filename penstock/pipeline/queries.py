@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from penstock.pipeline import static_tables
 from penstock.pipeline.dead_letters import letter_fields
-from penstock.pipeline.decode.frame import parse_frame
+from penstock.pipeline.decode.frame import parse_frame, without_nul
 from penstock.pipeline.decode.sql import BAD, REASON, name
 from penstock.pipeline.errors import NotStarted, PipelineError, reason
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
@@ -69,7 +69,12 @@ def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
 
 def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The entries with their columns, and :data:`BAD` and :data:`REASON` if something is wrong."""
-    return frame if pipeline.parse is None else parse_frame(frame, pipeline.parse)
+    if pipeline.parse is None:
+        return frame
+    frame = parse_frame(frame, pipeline.parse)
+    if any(sink.refuses_nul for sink in pipeline.sinks):
+        return without_nul(frame, pipeline.parse)
+    return frame
 
 
 def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:

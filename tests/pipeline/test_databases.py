@@ -14,6 +14,7 @@ import pytest
 
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks import jdbc
+from penstock.pipeline.sinks.base import Batch
 from penstock.pipeline.sinks.databases import Database, database
 from penstock.pipeline.sinks.jdbc import Target, has_batch, write_batch
 from tests.pipeline.databases import mariadb, postgres
@@ -241,3 +242,76 @@ def test_a_url_may_have_the_form_of_java_or_not() -> None:
         assert found is not None
         assert (found.module, found.url) == ("psycopg", "postgresql://h/d")
     assert database("jdbc:oracle:thin:@h", None, None) is None
+
+
+# --- Values that Spark takes and a database does not ---------------------------------------------
+
+
+def written(base: Database, columns: dict[str, pa.Array]) -> str | None:
+    """What is said of rows that a sink does not write; None if it writes them."""
+    sink = jdbc.JdbcSink("stock", "t", "t", "append", options={"url": base.url})
+    try:
+        with sink.errors():
+            sink._change(sink.open(), pa.table(columns), Batch("q", 0, ordered=True))
+    except NotWritable as error:
+        return str(error)
+    return None
+
+
+def said(column: str, what: str, base: Database, remedy: str) -> str:
+    return (
+        f"sink 'stock': column '{column}' has {what} in 1 of 3 rows of the batch, which "
+        f"{base.name} does not take; write {remedy} in SQL, or leave such rows out"
+    )
+
+
+US = pa.timestamp("us", "UTC")
+BEYOND = {
+    "nul": pa.array(["a", "b\0c", None]),
+    "nan": pa.array([1.0, float("nan"), None]),
+    "inf": pa.array([1.0, float("-inf"), None], pa.float32()),
+    "at": pa.array([0, 253_402_300_800_000_000, None], pa.int64()).cast(US),
+    "day": pa.array([0, -719_163, None], pa.int32()).cast(pa.date32()),
+}
+ALL = {"PostgreSQL", "SQLite", "MySQL"}
+YEARS = "CASE WHEN year(`{0}`) BETWEEN 1 AND 9999 THEN `{0}` END"
+TOLD = {
+    "nul": ("a text with the character U+0000", "replace(`nul`, chr(0), '')", {"PostgreSQL"}),
+    "nan": ("NaN", "nanvl(`nan`, NULL)", {"SQLite", "MySQL"}),
+    "inf": ("infinity", "CASE WHEN abs(`inf`) < double('Infinity') THEN `inf` END", {"MySQL"}),
+    "at": ("a time that is not in the years 1 to 9999", YEARS.format("at"), ALL),
+    "day": ("a time that is not in the years 1 to 9999", YEARS.format("day"), ALL),
+}
+
+
+@pytest.mark.parametrize("column", BEYOND)
+def test_a_value_that_a_database_does_not_take_is_told_with_its_column_and_what_to_do(
+    base: Database, column: str
+) -> None:
+    what, remedy, whose = TOLD[column]
+    expected = said(column, what, base, remedy) if base.name in whose else None
+    assert written(base, {"k": pa.array([1, 2, 3]), column: BEYOND[column]}) == expected
+    if expected is None:
+        assert execute(base, "SELECT count(*) FROM t") == [(3,)]
+
+
+def test_bytes_that_are_no_text_are_told_with_their_column(base: Database) -> None:
+    broken = pa.StringArray.from_buffers(1, *pa.array([b"\xff"]).buffers()[1:])
+    assert written(base, {"item": broken}) == (
+        "sink 'stock': column 'item' has bytes that are no UTF-8 in a text; write "
+        "make_valid_utf8(`item`) in SQL, or leave such rows out"
+    )
+
+
+def test_what_postgres_refuses_itself_is_told_with_its_column(postgres_url: str) -> None:
+    base = database(postgres_url, None, None)
+    assert base is not None
+    for statement in ("DROP TABLE IF EXISTS t", "CREATE TABLE t (k int, price numeric(4, 2))"):
+        execute(base, statement)
+    assert written(base, {"k": pa.array([2**31])}) == (
+        "sink 'stock': column 'k': value \"2147483648\" is out of range for type integer; cast it "
+        "in SQL, or leave such rows out"
+    )
+    assert str(written(base, {"price": pa.array([Decimal("100.00")])})).startswith(
+        "sink 'stock': column 'price': numeric field overflow"
+    )

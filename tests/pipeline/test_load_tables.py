@@ -237,3 +237,19 @@ def test_sinks_whose_batches_are_files_take_a_minute(load_text: Load) -> None:
     for kind in ('"delta"\npath = "t"\n', f'"iceberg"\n{catalog}'):
         found = load_text(f"{ONE_SINK}type = {kind}")
         assert found.interval(found.sinks[0]) == "1 minute"
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "refuses"),
+    [
+        ("postgresql://h/d", "", True),
+        ("jdbc:postgresql://h/d", 'driver = "org.postgresql.Driver"', True),
+        ("sqlite:d.db", "", False),
+        ("jdbc:derby:d", "", False),
+    ],
+)
+def test_postgresql_takes_no_text_with_nul_whoever_writes_it(
+    load_text: Load, url: str, driver: str, refuses: bool
+) -> None:
+    text = f'{ONE_SINK}type = "jdbc"\nurl = "{url}"\ntable = "t"\n{driver}\n'
+    assert load_text(text).sinks[0].refuses_nul is refuses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from json import dumps
 from typing import Any
 
 import pytest
@@ -337,3 +338,44 @@ def test_entries_that_are_good_are_told_apart_without_python(parse: Parsed) -> N
     assert plan.count("ArrowEvalPython") == 0
     assert plan.count("from_json(") == 1, "the JSON is parsed once"
     assert [row.a for row in rows.collect()] == [1]
+
+
+POSTGRES = """\
+[parse]
+{}
+unknown = "more"
+[parse.columns]
+a = "string"
+n = "int"
+"""
+TO_POSTGRES = """
+[[sink]]
+name = "base"
+type = "jdbc"
+url = "postgresql://h/d"
+table = "t"
+"""
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_text_that_postgresql_does_not_take_makes_a_dead_letter(
+    parse: Parsed, json: bool
+) -> None:
+    given = (
+        {"a": "b\0c"},
+        {"a": "0", "n": "1"},
+        {"n": "x", "a": "\0"},
+        {"other": "\0"},
+        {"n": "2"},
+    )
+    entries: list[dict[Any, Any]] = [*given]
+    if json:
+        entries = [
+            {"j": dumps({k: int(v) if v.isdigit() else v for k, v in e.items()})} for e in given
+        ]
+    text = POSTGRES.format('json = "j"' if json else "")
+    reasons = [row[-1] for row in parse.rows(text + TO_POSTGRES, *entries)]
+    what = "holds the character U+0000, which PostgreSQL takes in no text"
+    wrong = "member 'n' is \"x\", not int" if json else "field 'n' is 'x', not int"
+    assert reasons == [f"column 'a' {what}", None, wrong, f"column 'more' {what}", None]
+    assert parse.rows(text)[0][-1] is None, "another sink takes it"

@@ -24,6 +24,7 @@ from penstock.pipeline.decode.sql import (
     concat,
     decimals,
     field,
+    has_nul,
     is_bad_member,
     is_broken_json,
     joined,
@@ -52,6 +53,24 @@ def parse_frame(frame: DataFrame, parse: Parse) -> DataFrame:
     frame = _select(frame, *ENTRY, f"{field(parse.payload.field)} AS _raw")
     read = {"json": _json, "csv": _csv, "text": _text}.get(parse.payload.format, _records)
     return read(frame, parse, parse.payload)
+
+
+def without_nul(frame: DataFrame, parse: Parse) -> DataFrame:
+    """What :func:`parse_frame` gives, with entries as bad of which a text holds U+0000."""
+    found = {c.name: has_nul(name(c.name), parse_type(c.type)) for c in parse.columns}
+    if parse.unknown is not None:
+        found[parse.unknown] = has_nul(name(parse.unknown), parse_type("map<string,string>"))
+    held = {column: f"coalesce({has}, false)" for column, has in found.items() if has}
+    if not held:
+        return frame
+    told = {column: text(f"column '{column}' {_NUL}") for column in held}
+    reasons = [f"CASE WHEN {has} THEN {told[column]} END" for column, has in held.items()]
+    kept = [name(column) for column in frame.columns if column not in (REASON, BAD)]
+    reason = f"coalesce({REASON}, {joined(reasons)}) AS {REASON}"
+    return _select(frame, *kept, reason, f"{any_of([BAD, *held.values()])} AS {BAD}")
+
+
+_NUL: Final = "holds the character U+0000, which PostgreSQL takes in no text"
 
 
 def _select(frame: DataFrame, *columns: str | Expression) -> DataFrame:

@@ -202,6 +202,19 @@ def _more_reason(unknown: str) -> str:
     return f"CASE WHEN size({bad}) > 0 THEN {why} END"
 
 
+def has_nul(value: str, type: Type, depth: int = 0) -> str | None:
+    """Whether a text in a value holds U+0000; None if there is no text in such values."""
+    if type.name == "string":
+        return f"contains({value}, chr(0))"
+    if type.element is not None:
+        inner = has_nul(f"x{depth}", type.element, depth + 1)
+        values = value if type.name == "array" else f"map_values({value})"
+        return f"exists({values}, x{depth} -> {inner})" if inner else None
+    parts = [has_nul(f"{value}.{name(m)}", each, depth) for m, each in type.members]
+    found = [f"coalesce({part}, false)" for part in parts if part]
+    return any_of(found) if found else None
+
+
 def missing(origin: str) -> str:
     """Return the SQL of the reason for an entry without its payload, the bytes ``_raw``."""
     why = text(f"field '{origin}' is missing")

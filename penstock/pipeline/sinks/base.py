@@ -98,6 +98,11 @@ class Sink(ABC):
         return None
 
     @property
+    def refuses_nul(self) -> bool:
+        """Whether no text may hold U+0000, so that an entry with one is a dead letter."""
+        return False
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Columns of the table that are not written."""
         return ()

@@ -32,6 +32,10 @@ class Database(ABC):
     """The type of a text that is a key, if it is another one than that of other texts."""
     types: ClassVar[dict[str, str]]
     """The type of a column for each type of Arrow, and for ``decimal``."""
+    name: ClassVar[str]
+    """What people call it."""
+    refused: ClassVar[tuple[str, ...]] = ("YEARS",)
+    """The values that it does not take: names in :mod:`penstock.pipeline.sinks.refused`."""
 
     def __init__(self, url: str, user: str | None, password: str | None) -> None:
         self.url = url
@@ -91,6 +95,8 @@ class Postgres(Database):
     """PostgreSQL, through psycopg."""
 
     module = "psycopg"
+    name = "PostgreSQL"
+    refused = ("YEARS", "NUL")
     types: ClassVar = {
         "bool": "boolean",
         "int8": "smallint",
@@ -133,6 +139,9 @@ class Sqlite(Database):
     """SQLite, through the standard library."""
 
     module = "sqlite3"
+    name = "SQLite"
+    # It would keep null.
+    refused = ("YEARS", "NAN")
     mark = "?"
     lock = ""
     types: ClassVar = {
@@ -176,6 +185,8 @@ class Mysql(Database):
     """MySQL and MariaDB, through PyMySQL."""
 
     module = "pymysql"
+    name = "MySQL"
+    refused = ("YEARS", "NAN", "INFINITY")
     quotes = "`"
     # An index on texts needs a length.
     key_text = "varchar(255)"

@@ -50,6 +50,7 @@ class IcebergSink(LakeSink):
         Texts("catalog"),
     )
     packages: ClassVar = ("pyiceberg", "sqlalchemy")
+    refused_types = ("interval", "void")
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:

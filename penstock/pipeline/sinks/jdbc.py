@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.pipeline.sinks.refused import Refusal
+
 
 @dataclass(frozen=True)
 class JdbcSink(TableSink):
@@ -78,6 +80,24 @@ class JdbcSink(TableSink):
         write_batch(opened, rows, removed, f"{batch.query}/{self.name}", batch.number)
 
     @property
+    def refusals(self) -> Sequence[Refusal]:
+        """The values that the database does not take."""
+        from penstock.pipeline.sinks import refused
+
+        found: tuple[Refusal, ...] = tuple(getattr(refused, n) for n in self._database.refused)
+        return found
+
+    @property
+    def whose(self) -> str:
+        """The database."""
+        return self._database.name
+
+    @property
+    def refuses_nul(self) -> bool:
+        """Whether it is PostgreSQL."""
+        return "NUL" in self._database.refused
+
+    @property
     def _database(self) -> Database:
         options = self.options
         found = database(options["url"], options.get("user"), options.get("password"))
@@ -92,11 +112,21 @@ class JdbcSink(TableSink):
         try:
             yield
         except (*hopeless, driver.NotSupportedError) as error:
-            raise self.not_writable(error) from None
+            where = _COLUMN.search(str(error))
+            if where is None:
+                raise self.not_writable(error) from None
+            raise NotWritable(
+                f"sink '{self.name}': column '{where[1]}': {first_line(error)}; cast it in SQL, or "
+                "leave such rows out"
+            ) from None
         except driver.Error as error:
             # SQLite has one class for what is wrong in a statement and for what passes.
             kind = NotWritable if "ON CONFLICT clause" in str(error) else PipelineError
             raise kind(f"sink '{self.name}': {first_line(error)}") from None
+
+
+_COLUMN: Final = re.compile(r"^CONTEXT:  COPY .+, line \d+, column (.+?):", re.MULTILINE)
+"""Where PostgreSQL names the column of a value that it refuses."""
 
 
 def _refuse_changes(table: Table, changes: Changes, schema: str, has_driver: bool) -> None:
@@ -124,6 +154,11 @@ class SparkJdbcSink(Sink):
     def destination(self) -> str:
         """The table and its database, without user and password."""
         return f"table {self.place} of {redacted(self.options['url'])}"
+
+    @property
+    def refuses_nul(self) -> bool:
+        """Whether it is PostgreSQL."""
+        return self.options["url"].startswith("jdbc:postgresql:")
 
     def require_of(self, spark: SparkSession) -> None:
         """Raises PipelineError if Java does not find the driver."""

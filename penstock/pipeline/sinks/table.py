@@ -6,6 +6,7 @@ docs/decisions/0035-tables-by-the-driver.md says why the driver writes.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -25,6 +26,8 @@ from penstock.pipeline.toml_file import Parsed, Whole, size
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from penstock.pipeline.sinks.refused import Refusal
 
 FILE_SIZE: Final = 128 << 20
 COMPACT_EVERY: Final = 50
@@ -47,10 +50,19 @@ class TableSink(Sink):
         "group": "each row once, if no other consumer claims entries of a batch",
     }
     collects = True
+    refused_types: ClassVar[tuple[str, ...]] = ("interval",)
+    """Beginnings of the names of Spark's types that the table can't have."""
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that don't exist or can't be written."""
         super().check(frame)
+        for column in frame.schema:
+            kind = column.dataType.simpleString()
+            if kind.startswith(self.refused_types):
+                raise self.error(
+                    f"column '{column.name}' is {kind}, which {self.whose} does not hold; cast it "
+                    "to another type in SQL"
+                )
         check_changes(frame, self, self.changes)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
@@ -65,13 +77,27 @@ class TableSink(Sink):
 
     def _change(self, opened: Any, rows: pa.Table, batch: Batch) -> None:
         from penstock.pipeline.sinks.arrow import plain, split
+        from penstock.pipeline.sinks.refused import check_values
 
         if not len(rows):
             return
         rows, removed = plain(rows), None
+        check_values(rows, self.refusals, self.name, self.whose)
         if self.changes.is_keyed:
             rows, removed = split(rows, self.changes, self.name)
         self.commit(opened, rows, removed, batch)
+
+    @property
+    def refusals(self) -> Sequence[Refusal]:
+        """The values that the table does not take, of those that Spark takes."""
+        from penstock.pipeline.sinks.refused import YEARS
+
+        return (YEARS,)
+
+    @property
+    def whose(self) -> str:
+        """What does not take them, in words."""
+        return f"type '{self.kind}'"
 
     @abstractmethod
     def errors(self) -> AbstractContextManager[None]:
