@@ -11,12 +11,12 @@ leaves to the steps what takes time with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Final, TypeVar, Union
 
 from protocol.encoder import encode
 from protocol.errors import CommandError
-from protocol.replies import NULL_ARRAY, Failure, Reply
+from protocol.replies import NULL_ARRAY, Encoded, Failure, Reply
 
 T = TypeVar("T")
 
@@ -70,6 +70,26 @@ def _encoded(work: Generator[None, None, Reply], resp3: bool) -> Work:
     except CommandError as error:
         reply = Failure(error.text)
     return [encode(reply, resp3)]
+
+
+AT_ONCE: Final = 100
+"""How many elements of a long reply are written at a time."""
+
+
+def write_each(head: bytes, elements: Iterable[bytes], count: int) -> Reply | Steps:
+    """The reply that begins with ``head`` and consists of so many elements, each of which is
+    written when it is asked for: at once, if they are few."""
+    work = _written(head, elements)
+    return Steps(work) if count > AT_ONCE else Encoded(b"".join(result(work)))
+
+
+def _written(head: bytes, elements: Iterable[bytes]) -> Work:
+    pieces = [head]
+    for at, element in enumerate(elements, start=1):
+        pieces.append(element)
+        if at % AT_ONCE == 0:
+            yield
+    return pieces
 
 
 def _nothing() -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from itertools import count
+from typing import Any
 
 import pytest
 
 from server.commands.streams.entries import MANY as MANY_ENTRIES
 from server.net.admission import farewell
-from server.road.outcomes import LONG, Steps, Work
+from server.road.outcomes import AT_ONCE, LONG, Steps, Work
 from server.road.session import Session
 from server.road.stepped import TURN_NS
 from server.road.table import Arguments
 from storage.engine.stream import Stream
-from tests.support.direct import Direct, DirectClient, reply_of
+from tests.support.direct import Direct, DirectClient, parsed, reply_of
 
 MANY = 3000
 
@@ -540,3 +541,53 @@ def test_work_rests_while_a_script_takes_long(direct: Direct) -> None:
     one_step_a_turn(direct)
     finish(direct)
     assert scanned(client.reply_when_woken) == (0, ALL)
+
+
+# --- what is told of many groups and consumers -----------------------------------------------
+
+
+def crowd(direct: Direct) -> DirectClient:
+    """A stream with many groups, and one with a group of many consumers."""
+    client = direct.client()
+    for number in range(MANY):
+        client.send("XGROUP", "CREATE", "groups", f"g{number:05}", "0", "MKSTREAM")
+    client.send("XGROUP", "CREATE", "consumers", "g", "0", "MKSTREAM")
+    for number in range(MANY):
+        client.send("XGROUP", "CREATECONSUMER", "consumers", "g", f"c{number:05}")
+    return client
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize(
+    ("words", "names_in"),
+    [
+        (("XINFO", "CONSUMERS", "consumers", "g"), lambda told: [each[1] for each in told]),
+        (("PENSTOCK", "STATS", "groups"), lambda told: told[::2]),
+        (("PENSTOCK", "STATS", "consumers", "g"), lambda told: told[-1][::2]),
+    ],
+)
+def test_many_are_told_of_in_steps_as_few_are(
+    direct: Direct, words: tuple[str, ...], names_in: Callable[[Any], list[bytes]], resp: int
+) -> None:
+    client, other = crowd(direct), direct.client()
+    client.send("HELLO", resp)
+    assert client.send(*words) is None
+    assert other.send("PING") == b"+PONG\r\n"
+    assert finish(direct) > MANY // AT_ONCE // 2
+    told = parsed(client.reply_when_woken)
+    client.send("MULTI")
+    client.send(*words)
+    assert parsed(client.send("EXEC")) == [told]
+    if resp == 2:
+        assert [name[1:] for name in names_in(told)] == [b"%05d" % each for each in range(MANY)]
+
+
+def test_consumers_are_those_of_the_moment_at_which_they_were_asked_for(direct: Direct) -> None:
+    client, other = crowd(direct), direct.client()
+    assert client.send("XINFO", "CONSUMERS", "consumers", "g") is None
+    other.send("XGROUP", "DELCONSUMER", "consumers", "g", f"c{MANY - 1:05}")
+    other.send("XGROUP", "CREATECONSUMER", "consumers", "g", "new")
+    finish(direct)
+    told = parsed(client.reply_when_woken)
+    assert [each[1] for each in told] == [b"c%05d" % number for number in range(MANY)]
+    assert [each[3:4] + each[5:6] + each[7:] for each in told[-1:]] == [[0, 0, -1]]

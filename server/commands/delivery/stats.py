@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from protocol import errors
+from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply
 from server.commands.declare import command
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
-from server.delivery.group_ref import GroupRef, group_of_key
+from server.delivery.group_ref import GroupRef, RuledGroup, group_of_key
 from server.delivery.happenings import Happening
 from server.delivery.stats import connection_of, kept_back
+from server.road.outcomes import Steps, write_each
 from server.road.session import Session
 from server.road.table import Arguments, KeySpec
 from server.services import Services
@@ -49,9 +51,9 @@ def _happening(happening: Happening) -> Reply:
     )
 
 
-def _group(server: Services, ref: GroupRef) -> dict[str, Reply]:
-    group, counts, now = ref.group, ref.group.counts, ref.now
-    kept = kept_back(ref, server.policies.ruled(ref), now)
+def _group(ref: GroupRef, ruled: RuledGroup | None, now: int) -> dict[str, Reply]:
+    group, counts = ref.group, ref.group.counts
+    kept = kept_back(ref, ruled, now)
     letters = {TOO_OFTEN.decode(): TOO_OFTEN, FATAL.decode(): FATAL}
     return {
         "delivered": group.delivered,
@@ -104,20 +106,38 @@ def _keys(args: Arguments) -> list[bytes]:
     syntax="[key [group]]",
     keys=[KeySpec("RO access", index=2, find=_keys)],
 )
-def stats(server: Services, session: Session, args: Arguments) -> Reply:
-    """PENSTOCK STATS [key [group]]: counts of the server, of a stream's groups, or of one group."""
+def stats(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """PENSTOCK STATS [key [group]]: counts of the server, of a stream's groups, or of one group.
+    Many groups and consumers are told of one after the other, each as it is then."""
     if len(args) > len(("PENSTOCK", "STATS", "key", "group")):
         raise CommandError(policy_errors.STATS_SYNTAX)
     if len(args) == len(("PENSTOCK", "STATS")):
         return _server(server, session)
-    db, key = session.db, args[2]
+    db, key, now, resp3 = session.db, args[2], session.db.keyspace.now_ms, session.resp3
     stream = db.stream(key)
     if stream is None:
         raise CommandError(errors.NO_SUCH_KEY)
     if len(args) == len(("PENSTOCK", "STATS", "key")):
         refs = [GroupRef(db, key, stream, group) for group in stream.groups.values()]
-        return Map([(Bulk(ref.group.name), _named(_group(server, ref))) for ref in refs])
+        told = (
+            bulk(ref.group.name)
+            + encode(_named(_group(ref, server.policies.followed(ref), now)), resp3)
+            for ref in refs
+        )
+        return write_each(_map_head(len(refs), resp3), told, len(refs))
     ref = group_of_key(db, key, args[3])
-    consumers = ref.group.consumers
-    of_consumers = Map([(Bulk(name), _consumer(consumers[name])) for name in sorted(consumers)])
-    return _named({**_group(server, ref), "consumers": of_consumers})
+    return _of_group(ref, _group(ref, server.policies.ruled(ref), now), resp3)
+
+
+def _of_group(ref: GroupRef, fields: dict[str, Reply], resp3: bool) -> Reply | Steps:
+    """The fields of a group, and then those of each consumer."""
+    consumers = ref.group.consumers.copy()
+    head = [_map_head(len(fields) + 1, resp3)]
+    head += [bulk(name.encode()) + encode(value, resp3) for name, value in fields.items()]
+    head += [bulk(b"consumers"), _map_head(len(consumers), resp3)]
+    told = (bulk(name) + encode(_consumer(consumers[name]), resp3) for name in sorted(consumers))
+    return write_each(b"".join(head), told, len(consumers))
+
+
+def _map_head(pairs: int, resp3: bool) -> bytes:
+    return b"%%%d\r\n" % pairs if resp3 else b"*%d\r\n" % (2 * pairs)
