@@ -1,4 +1,4 @@
-"""Writes three tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes four tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
 scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from tests.reliability.attacks import ATTACKS, Attack
+from tests.reliability.rounds import CASES
 from tests.reliability.trial import Outcome
 from tests.reliability.waits import STEPS, Waits
 from tests.support.process import ROOT
@@ -48,6 +49,13 @@ HEAD_WAITS: Final = (
     "|---|" + "---:|" * 6,
 )
 
+BEGIN_ROUNDS: Final = "<!-- This table of rounds is written by `make reliability`. -->"
+END_ROUNDS: Final = "<!-- The end of the table of rounds. -->"
+HEAD_ROUNDS: Final = (
+    "| what happens | longest round, ms of processor time: before | now |",
+    "|---|" + "---:|" * 2,
+)
+
 TRIAL_SCALE: Final = 0.01
 """The part of an attack that shows that everything works."""
 
@@ -60,9 +68,11 @@ class Results:
         self._outcomes: dict[tuple[str, str], Outcome] = {}
         self._files: dict[str, str] = {}
         self._waits: dict[str, str] = {}
+        self._rounds: dict[str, str] = {}
         before = json.loads(BEFORE.read_text())
         self._before: dict[str, float | None] = before["longest_ms"]
         self._before_of_policies: dict[str, list[float]] = before["policies_longest_and_busy_ms"]
+        self._before_of_rounds: dict[str, float] = before["rounds_busy_ms"]
 
     def note(self, attack: Attack, server: str, outcome: Outcome) -> None:
         """Takes what came of an attack."""
@@ -87,6 +97,12 @@ class Results:
             ]
         self._waits[title] = f"| {' | '.join(cells)} |"
 
+    def note_round(self, title: str, busy_ms: float) -> None:
+        """Takes how long the event loop was busy at most."""
+        before = self._before_of_rounds.get(title)
+        cells = [title, "" if before is None else f"{before:,.0f}", f"{busy_ms:,.0f}"]
+        self._rounds[title] = f"| {' | '.join(cells)} |"
+
     def pytest_sessionfinish(self) -> None:
         """Replaces the rows of what was tried."""
         rows = {attack.title: row for attack in ATTACKS if (row := self._row(attack))}
@@ -96,6 +112,9 @@ class Results:
         if self._waits:
             titles = [step.title for step in STEPS]
             self._replace((BEGIN_WAITS, END_WAITS), HEAD_WAITS, self._waits, titles)
+        if self._rounds:
+            titles = [case.title for case in CASES]
+            self._replace((BEGIN_ROUNDS, END_ROUNDS), HEAD_ROUNDS, self._rounds, titles)
 
     def _replace(
         self,

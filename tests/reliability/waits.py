@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -369,16 +370,28 @@ def measure(
         client.call("XGROUP", "SETID", KEY, GROUP, 0)
         client.call("XGROUP", "DELCONSUMER", KEY, GROUP, OWNER)
     time.sleep(0.2)
-    seen_before = server.output_so_far().count("loop_ms")
-    server.signal(signal.SIGUSR1)
-    with Pinger(server.address) as pinger:
+    with watching(server) as seen, Pinger(server.address) as pinger:
         step.act(trial)
-    server.signal(signal.SIGUSR1)
-    while server.output_so_far().count("loop_ms") < seen_before + 2:
-        time.sleep(0.01)
-    seen = json.loads(server.output_so_far().splitlines()[-1])
     client.call("DEL", KEY, DEAD)
     return Waits(pinger.values["longest_ms"], seen["cpu_ms"])
+
+
+@contextmanager
+def watching(server: Running) -> Iterator[dict[str, float]]:
+    """What a server that watches itself has seen in the block, once that has ended."""
+    seen: dict[str, float] = {}
+    _ask_what_was_seen(server)
+    yield seen
+    seen.update(_ask_what_was_seen(server))
+
+
+def _ask_what_was_seen(server: Running) -> dict[str, float]:
+    before = server.output_so_far().count("loop_ms")
+    server.signal(signal.SIGUSR1)
+    while server.output_so_far().count("loop_ms") == before:
+        time.sleep(0.01)
+    seen: dict[str, float] = json.loads(server.output_so_far().splitlines()[-1])
+    return seen
 
 
 def measure_all(

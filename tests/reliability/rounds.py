@@ -1,0 +1,185 @@
+"""The longest round of the event loop where there is very much of one thing:
+``python -m tests.reliability.rounds``.
+
+Each case fills a server of its own, and does one thing to it; the server watches itself meanwhile,
+and says how much processor time its event loop took at most before it looked at others again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.driver import Client, pack
+from benchmarks.servers import WATCHED, Running
+from tests.reliability.waits import watching
+
+KEY: Final = "s"
+GROUP: Final = "g"
+OWNER: Final = "owner"
+Act = Callable[[Client, int], None]
+"""What is done by a client where there are so many."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """``act`` is done to a server that ``prepare`` has filled with ``many`` of something."""
+
+    title: str
+    many: int
+    prepare: Act
+    act: Act
+
+
+# --- many groups of one stream -----------------------------------------------------------------
+
+ENTRIES: Final = 1000
+"""How many entries each of many groups has pending."""
+
+
+def _entries(count: int, *fields: str) -> Iterator[bytes]:
+    for number in range(1, count + 1):
+        yield pack("XADD", KEY, f"{number}-1", *(fields or ("lane", "one")))
+
+
+def _groups(count: int, pending: int) -> Iterator[bytes]:
+    for number in range(count):
+        yield pack("XGROUP", "CREATE", KEY, f"g{number}", 0)
+        words = ("GROUP", f"g{number}", OWNER, "COUNT", pending, "STREAMS", KEY, ">")
+        yield pack("XREADGROUP", *words)
+
+
+def _many_groups(client: Client, count: int) -> None:
+    client.feed(_entries(ENTRIES))
+    client.feed(_groups(count, ENTRIES), batch=10)
+
+
+def _ordered_groups(client: Client, count: int) -> None:
+    """All lanes are there: somebody has read each group."""
+    _many_groups(client, count)
+    client.call("PENSTOCK", "POLICY", "SET", KEY, "order-by", "lane")
+    client.feed(_groups_read(count), batch=10)
+    _settle()
+
+
+def _groups_read(count: int) -> Iterator[bytes]:
+    for number in range(count):
+        yield pack("XREADGROUP", "GROUP", f"g{number}", OWNER, "STREAMS", KEY, ">")
+
+
+def _settle() -> None:
+    """Lets the server do by itself what it has begun."""
+    time.sleep(0.5)
+
+
+def _set(*words: str) -> Act:
+    def act(client: Client, count: int) -> None:
+        client.call("PENSTOCK", "POLICY", "SET", KEY, *words)
+        _settle()
+
+    return act
+
+
+def _rename(client: Client, count: int) -> None:
+    client.call("RENAME", KEY, "other")
+    _settle()
+
+
+def _copy(client: Client, count: int) -> None:
+    client.call("COPY", KEY, "other")
+    _settle()
+
+
+# --- one lane of many --------------------------------------------------------------------------
+
+
+def _one_lane(client: Client, count: int) -> None:
+    client.feed(_entries(count))
+    client.call("XGROUP", "CREATE", KEY, GROUP, 0)
+    words = ("GROUP", GROUP, OWNER, "COUNT", 1000, "STREAMS", KEY, ">")
+    while client.call("XREADGROUP", *words):
+        pass
+    client.call("PENSTOCK", "POLICY", "SET", KEY, "order-by", "lane")
+    _until_lanes_are_made(client)
+
+
+def _until_lanes_are_made(client: Client) -> None:
+    """The memory that the stream takes grows until then."""
+    before = -1
+    while (size := client.call("MEMORY", "USAGE", KEY)) != before:
+        before = size
+        time.sleep(0.5)
+
+
+def _acknowledge(client: Client, count: int) -> None:
+    client.call("XACK", KEY, GROUP, *[f"{number}-1" for number in range(1, count // 10 + 1)])
+
+
+def _acknowledge_backwards(client: Client, count: int) -> None:
+    client.call(
+        "XACK", KEY, GROUP, *[f"{number}-1" for number in range(count, count * 9 // 10, -1)]
+    )
+
+
+def _delete_consumer(client: Client, count: int) -> None:
+    client.call("XGROUP", "DELCONSUMER", KEY, GROUP, OWNER)
+
+
+CASES: Final = (
+    Case(
+        "`order-by` set for 1,000 groups of 1,000 pending entries",
+        *(1000, _many_groups, _set("order-by", "lane")),
+    ),
+    Case(
+        "another policy set for 1,000 groups with `order-by`",
+        *(1000, _ordered_groups, _set("ack-wait", "1d")),
+    ),
+    Case("RENAME of a stream with 1,000 groups with `order-by`", 1000, _ordered_groups, _rename),
+    Case("COPY of a stream with 1,000 groups with `order-by`", 1000, _ordered_groups, _copy),
+    Case("XACK of 20,000 of a lane of 200,000", 200_000, _one_lane, _acknowledge),
+    Case("XACK of the last 20,000, backwards", 200_000, _one_lane, _acknowledge_backwards),
+    Case("XGROUP DELCONSUMER of who has a lane of 200,000", 200_000, _one_lane, _delete_consumer),
+)
+"""All of them, in the order of the table."""
+
+
+def measure(case: Case, scale: float) -> float:
+    """Return the longest round, in milliseconds of processor time."""
+    many = max(int(case.many * scale), 1)
+    with (
+        Running(WATCHED) as server,
+        Client(server.address) as client,
+    ):
+        case.prepare(client, many)
+        with watching(server) as seen:
+            case.act(client, many)
+        return seen["cpu_ms"]
+
+
+def measure_all(cases: Iterable[Case], scale: float = 1.0) -> dict[str, float]:
+    """Return the longest round of each case, by its title."""
+    found: dict[str, float] = {}
+    for case in cases:
+        found[case.title] = measure(case, scale)
+        print(case.title, round(found[case.title], 1), file=sys.stderr, flush=True)
+    return found
+
+
+def main() -> int:
+    """Measure, and print the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability.rounds", description=__doc__)
+    parser.add_argument("--only", default="", help="cases whose title has this text")
+    parser.add_argument("--scale", type=float, default=1.0, help="the part of it (%(default)s)")
+    options = parser.parse_args()
+    chosen = tuple(case for case in CASES if options.only in case.title)
+    print(json.dumps(measure_all(chosen, options.scale), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
