@@ -50,6 +50,9 @@ from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 
+_MOST_STRAIGHT: Final = 10_000
+"""Of how many streams it is known at most that their dead letters do not come back."""
+
 
 class _Known:
     """The knowledge of the policies of a stream: ``agenda`` if it has any, and of the groups that
@@ -110,13 +113,13 @@ class Policies:
             e.EntriesAdded: lambda effect: self._follow_added(effect, effect.run.first),
             e.StreamCreated: lambda effect: self._look_at(effect.db, effect.key),
             e.GroupCreated: self._follow_created,
-            e.StreamRestored: lambda effect: self._look_at_other(effect.db, effect.key),
-            e.StreamPutBack: lambda effect: self._look_at_other(effect.db, effect.key),
+            e.StreamRestored: lambda effect: self._look_at(effect.db, effect.key),
+            e.StreamPutBack: lambda effect: self._look_at(effect.db, effect.key),
             e.Changed: lambda effect: self._forget_gone(effect.db, effect.keys),
             e.Flushed: lambda effect: self._forget_all_gone(),
             e.GroupDestroyed: self._follow_destroyed,
             e.KeyRenamed: self._follow_renamed,
-            e.KeyCopied: lambda effect: self._look_at_other(effect.target_db, effect.target),
+            e.KeyCopied: lambda effect: self._look_at(effect.target_db, effect.target),
             e.KeyMoved: self._follow_moved,
             e.Swapped: self._follow_swapped,
             e.PolicySet: self._follow_policy,
@@ -261,10 +264,7 @@ class Policies:
     # --- which streams are known ----------------------------------------------------------
 
     def _known_in(self, db: int) -> dict[bytes, _Known]:
-        known = self._known.get(db)
-        if known is None:
-            known = self._known[db] = {}
-        return known
+        return self._known.setdefault(db, {})
 
     def _forget_gone(self, db: int, keys: Iterable[bytes]) -> None:
         """Forgets streams of a database that were at these keys and are not there any more."""
@@ -299,7 +299,7 @@ class Policies:
 
     def _follow_renamed(self, effect: e.KeyRenamed) -> None:
         self._forget_gone(effect.db, (effect.key,))
-        self._look_at_other(effect.db, effect.target)
+        self._look_at(effect.db, effect.target)
 
     def _follow_moved(self, effect: e.KeyMoved) -> None:
         """Takes what is known of the stream along: its policies are the same."""
@@ -307,7 +307,7 @@ class Policies:
         if known is not None:
             self._version += 1
             self._known_in(effect.target_db)[effect.key] = known
-        self._look_at_other(effect.target_db, effect.key)
+        self._look_at(effect.target_db, effect.key)
 
     def _follow_swapped(self, effect: e.Swapped) -> None:
         """Takes what is known of streams along, without a look at any."""
@@ -394,6 +394,8 @@ class Policies:
             return []
         way = policy_lines.circle(key, [target], lambda at: self._targets(db, at))
         if not way:
+            if len(self._straight) == _MOST_STRAIGHT:
+                self._straight.clear()
             self._straight.add(place)
         return way
 
@@ -448,15 +450,11 @@ class Policies:
 
     def _look_at(self, db: int, key: bytes) -> None:
         """Something else is at the key, or a stream has got other policies or groups."""
+        self._straight.clear()
         self._forget_gone(db, (key,))
         found = self._stream_at(db, key)
         if found is not None:
             self.note(found[0], key, found[1])
-
-    def _look_at_other(self, db: int, key: bytes) -> None:
-        """A stream that may have had policies elsewhere is at the key."""
-        self._straight.clear()
-        self._look_at(db, key)
 
     def _follow_policy(self, effect: e.PolicySet) -> None:
         """Wakes those who wait: what was held back may go on."""
