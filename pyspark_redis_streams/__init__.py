@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyspark_redis_streams.errors import (
+    CheckpointError,
     DataLossError,
     OptionError,
     RedisStreamsError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     DefaultSource = RedisStreamsSource
 
 __all__ = [
+    "CheckpointError",
     "DataLossError",
     "DefaultSource",
     "OptionError",

@@ -30,5 +30,9 @@ class DataLossError(RedisStreamsError):
     """Entries that had not been read yet have gone, or entries that were read would come again."""
 
 
+class CheckpointError(RedisStreamsError):
+    """A checkpoint that is not the one which belongs to what has been written."""
+
+
 def _quoted(value: object) -> str:
     return "missing" if value is None else f"'{value}'"

@@ -73,6 +73,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "settings",
         "servers",
         "streams",
+        "batches",
         "losses",
         "read",
         "write",

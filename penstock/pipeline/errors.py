@@ -131,7 +131,7 @@ _JAVA_CLASS: Final = re.compile(r"(?:^Caused by|^): ([\w.$]+(?:Exception|Error))
 _PYTHON_CLASS: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception))\b", re.MULTILINE)
 
 HOPELESS: Final = (
-    *("OptionError", "SchemaError", "NotWritable"),
+    *("OptionError", "SchemaError", "NotWritable", "CheckpointError"),
     *("AnalysisException", "ParseException"),
 )
 """Errors of the file, and rows that do not fit a table: wherever they stand in the traces, every

@@ -26,6 +26,7 @@ from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
 from penstock.pipeline.sinks.base import Batch, Sink
 from penstock.pipeline.static_tables import Loaded
 from pyspark_redis_streams import RedisStreamsSource
+from pyspark_redis_streams.batches import batch_end
 
 STATIC_JOIN = "StaticJoin"
 """What :func:`nodes` calls a join with a table that does not stream: no state, but any order."""
@@ -256,7 +257,8 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink, loaded: Load
     ordered = not (nodes(frame) & STATEFUL)
 
     def write_one(rows: DataFrame, batch: int) -> None:
-        output.write(rows, Batch(_query_id(rows), batch, ordered))
+        query = _query_id(rows)
+        output.write(rows, Batch(query, batch, ordered, _end(session, query, batch)))
 
     every = pipeline.interval(output)
     return Query(
@@ -276,8 +278,10 @@ def _for_all(spark: SparkSession, pipeline: Pipeline, loaded: Loaded) -> Query:
         check_frame(rows, output)
         _need_rows_alone(rows, output)
 
-    def write_all(rows: DataFrame, batch: int) -> None:
-        write_group(rows, pipeline, _query_id(rows), batch)
+    def write_all(rows: DataFrame, number: int) -> None:
+        query = _query_id(rows)
+        batch = Batch(query, number, ordered=True, end=_end(session, query, number))
+        write_group(rows, pipeline, batch)
 
     every = pipeline.interval()
     return Query(
@@ -287,7 +291,7 @@ def _for_all(spark: SparkSession, pipeline: Pipeline, loaded: Loaded) -> Query:
     )
 
 
-def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> None:
+def write_group(rows: DataFrame, pipeline: Pipeline, batch: Batch) -> None:
     """Writes a batch of mode group to all outputs.
 
     It is cached meanwhile: reading it again would count as another delivery. A repeated batch may
@@ -299,12 +303,11 @@ def write_group(rows: DataFrame, pipeline: Pipeline, query: str, batch: int) -> 
         few = rows.count() <= MOST_ROWS
         for output in pipeline.outputs:
             made = named_rows(entries, pipeline, output) if few else None
-            this = Batch(query, batch, ordered=True)
             if made is None:
                 made = output_frame(entries, pipeline, output)
-                output.write_unrepeatable(made, this)
+                output.write_unrepeatable(made, batch)
             else:
-                output.write_named(made, this, ORIGIN)
+                output.write_named(made, batch, ORIGIN)
     finally:
         rows.unpersist()
 
@@ -348,6 +351,13 @@ def _query_id(rows: DataFrame) -> str:
     id = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     assert id is not None, "a batch is written within its query"
     return str(id)
+
+
+def _end(session: SparkSession, query: str, batch: int) -> str:
+    """The end of a batch that is being written, by the checkpoint of its query."""
+    running: Any = session.streams.get(query)
+    offsets = running._jsq.streamingQuery().offsetLog().get(batch).get().offsets()
+    return batch_end(each.get().json() for each in _sequence(offsets) if each.isDefined())
 
 
 def _started(

@@ -25,6 +25,7 @@ from zlib import crc32
 from redis.crc import key_slot
 from redis.exceptions import ResponseError, WatchError
 
+from pyspark_redis_streams.batches import BatchMark, is_written
 from pyspark_redis_streams.errors import RedisStreamsError, ServerError
 from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.servers import Servers
@@ -78,8 +79,8 @@ class Idempotence:
 class Memory:
     """Has streams of a server remember idempotent IDs for so many ``seconds``, if it knows them.
 
-    ``is_marked`` says that it does not, but knows scripts. Raises ServerError if ``how`` is
-    ``required`` and it does neither.
+    ``has_ids`` says that it does, ``is_marked`` that it does not, but knows scripts. Raises
+    ServerError if ``how`` is ``required`` and it does neither.
     """
 
     def __init__(self, servers: Servers, server: int, how: str, seconds: int) -> None:
@@ -87,9 +88,9 @@ class Memory:
         self._server = server
         self._seconds = seconds
         self._sizes: dict[bytes, int] = {}
-        self._known = how != "off" and servers.knows(server, "XCFGSET")
-        self.is_marked = how != "off" and not self._known and servers.knows(server, "EVAL")
-        if how == "required" and not (self._known or self.is_marked):
+        self.has_ids = how != "off" and servers.knows(server, "XCFGSET")
+        self.is_marked = how != "off" and not self.has_ids and servers.knows(server, "EVAL")
+        if how == "required" and not (self.has_ids or self.is_marked):
             raise ServerError(
                 f"{servers.name(server)} knows neither idempotent IDs (XADD IDMP, Redis 8.6) nor "
                 "scripts (EVAL), one of which the option idempotence=required asks for; with "
@@ -98,7 +99,7 @@ class Memory:
 
     def size(self, key: bytes) -> int | None:
         """How many IDs the stream remembers of each producer; None if the server knows none."""
-        if not self._known:
+        if not self.has_ids:
             return None
         if key not in self._sizes:
             self._sizes[key] = self._prepare(key)
@@ -154,21 +155,26 @@ A_DAY_S: Final = 86_400
 
 _SCRIPT: Final = """\
 local stream, marker = KEYS[1], KEYS[2]
-local batch, seconds, parts, part, row = unpack(ARGV, 1, 5)
+local batch, seconds, parts, finish, part, row = unpack(ARGV, 1, 6)
 local kind = redis.pcall('XLEN', stream)
 if type(kind) == 'table' then return kind end
-local begun, divided, done = unpack(redis.call('HMGET', marker, 'batch', 'parts', 'part ' .. part))
+local begun, divided, ended, done =
+  unpack(redis.call('HMGET', marker, 'batch', 'parts', 'end', 'part ' .. part))
+ended = ended or ''
 if begun ~= batch then
-  if (tonumber(begun) or 0) > (tonumber(batch) or math.huge) then return {begun, divided} end
+  if (tonumber(begun) or 0) > (tonumber(batch) or math.huge) then
+    return {begun, divided, ended}
+  end
   redis.call('DEL', marker)
-  redis.call('HSET', marker, 'batch', batch, 'parts', parts)
+  redis.call('HSET', marker, 'batch', batch, 'parts', parts, 'end', finish)
   done = 0
-elseif divided ~= parts then
-  return {begun, divided}
+elseif divided ~= parts or
+  (ended ~= '' and finish ~= '' and string.sub(ended, 1, 8) ~= string.sub(finish, 1, 8)) then
+  return {begun, divided, ended}
 end
 redis.call('EXPIRE', marker, seconds)
 row, done = tonumber(row), tonumber(done) or 0
-local added, at = 0, 6
+local added, at = 0, 7
 while ARGV[at] do
   local name, last = ARGV[at], at + 1 + ARGV[at + 1]
   local known = row < done
@@ -190,16 +196,18 @@ class Markers:
     """The rows of a batch that one task adds: those of ``part``, of so many ``parts``.
 
     ``query`` is the same over restarts. Batches that are numbers only rise; any other text stands
-    for a batch of its own. ``seconds`` is for how long a marker is kept after the last row.
+    for a batch of its own. ``seconds`` is for how long a marker is kept after the last row, and
+    ``end`` what tells the batch from others of its number, if that is known.
     """
 
     def __init__(
-        self, query: str, batch: str, seconds: int, part: str = "", parts: str = ""
+        self, query: str, batch: str, seconds: int, part: str = "", parts: str = "", end: str = ""
     ) -> None:
         self._query = query
         self._batch = batch
-        self._common = (batch, seconds, parts, part)
+        self._common = (batch, seconds, parts, end, part)
         self._parts = parts
+        self._end = end
         self._rows: Counter[bytes] = Counter()
 
     def scripts(self, rows: Iterable[tuple[T, bytes, Sequence[Any]]]) -> list[tuple[list[Any], T]]:
@@ -230,19 +238,32 @@ class Markers:
         """Raises RedisStreamsError if a script has added nothing because the rows do not fit."""
         if not isinstance(reply, list):
             return
-        batch, parts = (text.decode() for text in reply)
+        batch, parts, end = (text.decode() for text in reply)
         stream, marker = shown(key), shown(marker_of(key, self._query))
-        if batch != self._batch:
-            raise RedisStreamsError(
-                f"stream '{stream}' has rows of batch {batch} of this query, and this is batch "
-                f"{self._batch}: of an attempt that was overtaken, or of an older copy of the "
-                f"checkpoint, for which DEL '{marker}' would have it written again"
-            )
+        if batch != self._batch or end != self._end:
+            this = BatchMark(int(self._batch), self._end)
+            is_written(BatchMark(int(batch), end), this, f"stream '{stream}'")
         raise RedisStreamsError(
             f"stream '{stream}' has rows of batch {batch}, whose number of partitions was {parts} "
             f"then and is {self._parts} now, so nobody knows which are there: start once with as "
             f"many as before (minPartitions), or DEL '{marker}' to have all written again"
         )
+
+
+def note_batch(settings: WriteSettings, key: bytes, query: str, this: BatchMark) -> None:
+    """Notes beside a stream which batch is about to be written, where its rows are known by IDs.
+
+    Markers do that by themselves. Raises CheckpointError if the stream has another one.
+    """
+    with Servers(settings.servers) as servers:
+        if not Memory(servers, 0, settings.idempotence, settings.idempotence_seconds).has_ids:
+            return
+        marker = marker_of(key, query)
+        number, _, end = (servers.call(0, "GET", marker) or b"").decode().partition(" ")
+        noted = BatchMark(int(number), end) if number else None
+        if not is_written(noted, this, f"stream '{shown(key)}'"):
+            text = f"{this.number} {this.end}"
+            servers.call(0, "SET", marker, text, "EX", settings.idempotence_seconds)
 
 
 def once(command: Sequence[Any], writer: str, name: bytes) -> Sequence[Any]:

@@ -20,14 +20,15 @@ from pyspark.sql.datasource import (
 )
 from redis.exceptions import ResponseError
 
+from pyspark_redis_streams.batches import BatchMark
 from pyspark_redis_streams.errors import RedisStreamsError, SchemaError, ServerError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.options import WriteSettings
 from pyspark_redis_streams.read.columns import FIELD_TYPES
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.settings import write_settings
-from pyspark_redis_streams.streams import shown
-from pyspark_redis_streams.write.idempotence import Idempotence, Markers
+from pyspark_redis_streams.streams import key_of, shown
+from pyspark_redis_streams.write.idempotence import Idempotence, Markers, note_batch
 
 Item = TypeVar("Item")
 
@@ -223,7 +224,8 @@ class TaskWrite:
     """Writes the rows of one task, those of a ``partition`` of a ``query``'s ``batch``.
 
     Both make each row's idempotent ID, unless it has a name: that is one of the query's. ``parts``
-    is how many partitions the batch has, if that is known, ``seconds`` for how long a marker stays.
+    is how many partitions the batch has and ``end`` where it ends, if these are known; ``seconds``
+    is for how long a marker stays.
     """
 
     def __init__(
@@ -234,6 +236,7 @@ class TaskWrite:
         batch: str,
         parts: str = "",
         seconds: int | None = None,
+        end: str = "",
     ) -> None:
         self._settings = settings
         self._producer = f"{query}-{partition}"
@@ -241,7 +244,7 @@ class TaskWrite:
         self._batch = batch
         self._trimming = trimming(settings)
         seconds = settings.idempotence_seconds if seconds is None else seconds
-        self._markers = Markers(query, batch, seconds, str(partition), parts)
+        self._markers = Markers(query, batch, seconds, str(partition), parts, end)
         self._names: set[tuple[bytes, bytes]] = set()
 
     def write_batches(self, batches: Iterable[Any], schema: T.StructType) -> None:
@@ -378,13 +381,14 @@ def _no_overwriting(overwrite: bool, allowed: str) -> None:
 
 
 def write_batch(
-    frame: DataFrame, options: Mapping[str, str], query: str, batch: int, ordered: bool
+    frame: DataFrame, options: Mapping[str, str], query: str, batch: BatchMark, ordered: bool
 ) -> None:
-    """Adds the rows of a batch, each once, known by query, batch, partition and row.
+    """Adds the rows of a batch to one stream, each once, known by query, batch, partition and row.
 
     ``options`` are those of a write; ``query`` is the query's ID, the same over restarts.
     ``ordered`` says that the rows of each partition come in the same order when the batch is
-    repeated; otherwise they are sorted. Raises OptionError and SchemaError.
+    repeated; otherwise they are sorted. Raises OptionError, SchemaError, and CheckpointError if the
+    stream has another batch of that number, or a later one.
     """
     if not ordered:
         columns = (column.replace("`", "``") for column in frame.columns)
@@ -396,7 +400,9 @@ def write_batch(
     Rows(settings, frame.schema)
     # Rows with names are the same in whichever partition.
     parts = "" if settings.idempotence_columns else str(frame.rdd.getNumPartitions())
-    task = partial(_write_part, settings, frame.schema, query, str(batch), parts)
+    if settings.stream is not None and "id" not in frame.columns:
+        note_batch(settings, key_of(settings.stream), query, batch)
+    task = partial(_write_part, settings, frame.schema, query, batch, parts)
     frame.mapInArrow(task, "done int").count()
 
 
@@ -404,11 +410,12 @@ def _write_part(
     settings: WriteSettings,
     schema: T.StructType,
     query: str,
-    batch: str,
+    batch: BatchMark,
     parts: str,
     batches: Iterable[Any],
 ) -> Iterator[Any]:
     """Adds the rows of a batch that are one task's; gives none back."""
-    task = TaskWrite(settings, query, _context().partitionId(), batch, parts)
+    number, end = str(batch.number), batch.end
+    task = TaskWrite(settings, query, _context().partitionId(), number, parts, end=end)
     task.write_batches(batches, schema)
     yield from ()

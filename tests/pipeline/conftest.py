@@ -96,10 +96,12 @@ def write(spark: SparkSession) -> Callable[..., None]:
     """Writes rows to a sink as a batch of the query ``q``."""
     from penstock.pipeline.sinks.base import Batch
 
-    def call(sink: Sink, number: int, rows: list[Any], columns: str = "k int, v string") -> None:
+    def call(
+        sink: Sink, number: int, rows: list[Any], columns: str = "k int, v string", end: str = ""
+    ) -> None:
         frame = spark.createDataFrame(rows, columns)
         sink.check(frame)
-        sink.write(frame, Batch("q", number, ordered=True))
+        sink.write(frame, Batch("q", number, ordered=True, end=end))
 
     return call
 

@@ -16,7 +16,9 @@ from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks import jdbc
 from penstock.pipeline.sinks.base import Batch
 from penstock.pipeline.sinks.databases import Database, database
-from penstock.pipeline.sinks.jdbc import Target, has_batch, write_batch
+from penstock.pipeline.sinks.jdbc import Target, last_batch, write_batch
+from pyspark_redis_streams.batches import BatchMark
+from pyspark_redis_streams.errors import CheckpointError
 from tests.pipeline.databases import mariadb, postgres
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), 'Odd %s "name"': pa.float64()})
@@ -73,33 +75,60 @@ def contents(target: Target) -> list[tuple[Any, ...]]:
 
 def test_a_batch_is_written_once(target: Target) -> None:
     adding = target._replace(keys=())
-    assert not has_batch(adding, "q", 0)
-    for number, value in ((0, "a"), (1, "b"), (1, "again"), (0, "again")):
-        write_batch(adding, batch((number, value, 0.5)), None, "q", number)
+    assert last_batch(adding, "q") is None
+    for number, value in ((0, "a"), (1, "b"), (1, "again")):
+        write_batch(adding, batch((number, value, 0.5)), None, "q", BatchMark(number))
     assert contents(target) == [(0, "a", 0.5), (1, "b", 0.5)]
-    assert has_batch(adding, "q", 1)
-    assert not has_batch(adding, "q", 2)
-    assert not has_batch(adding, "other", 0)
-    write_batch(adding, batch((2, "c", None)), None, "other", 0)
+    assert last_batch(adding, "q") == BatchMark(1)
+    assert last_batch(adding, "other") is None
+    write_batch(adding, batch((2, "c", None)), None, "other", BatchMark(0))
     assert contents(target)[2] == (2, "c", None)
 
 
+def test_another_batch_in_the_place_of_one_that_is_noted_is_refused(target: Target) -> None:
+    this, other = BatchMark(1, "0000000a s up to 5-0"), BatchMark(1, "0000000b s up to 9-0")
+    write_batch(target, batch((1, "a", 0.5)), None, "q", this)
+    write_batch(target, batch((1, "again", 0.5)), None, "q", this)
+    text = r"has batch 1 \(s up to 5-0\) of this query, and this is batch 1 \(s up to 9-0\): "
+    with pytest.raises(CheckpointError, match=text):
+        write_batch(target, batch((2, "b", 0.5)), None, "q", other)
+    with pytest.raises(CheckpointError, match=r"and this is batch 0 \(s up to 5-0\): "):
+        write_batch(target, batch((2, "b", 0.5)), None, "q", this._replace(number=0))
+    assert contents(target) == [(1, "a", 0.5)]
+
+
+def test_a_register_that_has_numbers_only_gets_a_column_for_ends(target: Target) -> None:
+    execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
+    register = "query varchar(200) PRIMARY KEY, batch bigint NOT NULL"
+    execute(target.database, f"CREATE TABLE penstock_batches ({register})")
+    execute(target.database, "INSERT INTO penstock_batches VALUES ('q', 1), ('other', 7)")
+    end = "0000000a s up to 5-0"
+    rows = batch((1, "a", 0.5)).select(["k", "v"])
+    assert last_batch(target, "q") == BatchMark(1)
+    write_batch(target, rows, None, "q", BatchMark(1, end))
+    assert contents(target) == []
+    write_batch(target, rows, None, "q", BatchMark(2, end))
+    assert contents(target) == [(1, "a")]
+    assert last_batch(target, "q") == BatchMark(2, end)
+    assert last_batch(target, "other") == BatchMark(7)
+
+
 def test_rows_are_replaced_added_and_removed_by_their_keys(target: Target) -> None:
-    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), None, "q", 0)
+    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0), (3, "c", 3.0)), None, "q", BatchMark(0))
     removed = pa.table({"k": [2, 9]})
     for _ in range(2):
-        write_batch(target, batch((1, "new", None), (4, "d", 4.0)), removed, "q", 1)
+        write_batch(target, batch((1, "new", None), (4, "d", 4.0)), removed, "q", BatchMark(1))
         assert contents(target) == [(1, "new", None), (3, "c", 3.0), (4, "d", 4.0)]
-    write_batch(target, batch().select(["k"]), pa.table({"k": [1, 3]}), "q", 2)
+    write_batch(target, batch().select(["k"]), pa.table({"k": [1, 3]}), "q", BatchMark(2))
     assert contents(target) == [(4, "d", 4.0)]
 
 
 def test_a_row_may_have_several_keys_and_nothing_else(base: Database) -> None:
     target = Target(base, "t", ("a", "B"), "sink")
     rows = pa.table({"A": ["x", "x", "y"], "b": pa.array([1, 2, 1], pa.int32())})
-    write_batch(target, rows, None, "q", 0)
-    write_batch(target, rows, rows.slice(0, 0), "q", 1)
-    write_batch(target, rows.slice(0, 0), rows.slice(1), "q", 2)
+    write_batch(target, rows, None, "q", BatchMark(0))
+    write_batch(target, rows, rows.slice(0, 0), "q", BatchMark(1))
+    write_batch(target, rows.slice(0, 0), rows.slice(1), "q", BatchMark(2))
     assert contents(target) == [("x", 1)]
 
 
@@ -119,13 +148,13 @@ def test_a_kill_between_the_steps_of_a_write_loses_and_repeats_nothing(
         raise Killed
 
     rows = batch((1, "new", 1.0), (4, "d", 4.0))
-    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0)), None, "q", 0)
+    write_batch(target, batch((1, "a", 1.0), (2, "b", 2.0)), None, "q", BatchMark(0))
     with monkeypatch.context() as patch:
         patch.setattr(jdbc, step, kill)
         with pytest.raises(Killed):
-            write_batch(target, rows, pa.table({"k": [2]}), "q", 1)
+            write_batch(target, rows, pa.table({"k": [2]}), "q", BatchMark(1))
     assert contents(target) == [(1, "a", 1.0), (2, "b", 2.0)]
-    write_batch(target, rows, pa.table({"k": [2]}), "q", 1)
+    write_batch(target, rows, pa.table({"k": [2]}), "q", BatchMark(1))
     assert contents(target) == [(1, "new", 1.0), (4, "d", 4.0)]
 
 
@@ -147,7 +176,7 @@ def test_values_are_kept(base: Database) -> None:
     }
     schema = pa.schema({name: kind for name, (_, kind) in values.items()})
     row = {name: value for name, (value, _) in values.items()}
-    write_batch(target, pa.Table.from_pylist([row] * 3, schema=schema), None, "q", 0)
+    write_batch(target, pa.Table.from_pylist([row] * 3, schema=schema), None, "q", BatchMark(0))
     found = dict(zip(schema.names, contents_of(base)[0], strict=True))
     if base.module == "sqlite3":
         texts = {name: str(row[name]) for name in "ehj"}
@@ -166,7 +195,7 @@ def test_columns_that_the_table_lacks_are_added_to_it(target: Target) -> None:
     execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
     execute(target.database, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     for number in range(2):
-        write_batch(target, batch((1, "new", 1.5), (3, "c", None)), None, "q", number)
+        write_batch(target, batch((1, "new", 1.5), (3, "c", None)), None, "q", BatchMark(number))
         assert contents(target) == [(1, "new", 1.5), (2, "b", None), (3, "c", None)]
     kinds: dict[str, pa.DataType] = {
         "flag": pa.bool_(),
@@ -176,7 +205,7 @@ def test_columns_that_the_table_lacks_are_added_to_it(target: Target) -> None:
     }
     schema = pa.schema({"K": pa.int64(), "V": pa.string(), **kinds})
     row = {"K": 2, "flag": True, "cost": Decimal("1.25"), "bytes": b"\xff"}
-    write_batch(target, pa.Table.from_pylist([row], schema=schema), None, "q", 2)
+    write_batch(target, pa.Table.from_pylist([row], schema=schema), None, "q", BatchMark(2))
     (found,) = execute(target.database, "SELECT flag, cost, at, bytes FROM t WHERE k = 2")
     assert (bool(found[0]), Decimal(found[1]), found[2], found[3]) == (
         *(True, Decimal("1.25"), None),
@@ -195,7 +224,7 @@ def test_a_column_that_another_query_adds_in_the_same_moment_is_no_failure(
         original(to, connection, cursor, name, definition)
 
     monkeypatch.setattr(jdbc, "_add_column", faster)
-    write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
+    write_batch(target, batch((1, "a", 1.0)), None, "q", BatchMark(0))
     assert contents(target) == [(1, "a", 1.0)]
 
 
@@ -203,19 +232,19 @@ def test_a_frozen_table_gets_no_columns(target: Target) -> None:
     execute(target.database, "CREATE TABLE t (k bigint PRIMARY KEY, v varchar(9))")
     frozen = target._replace(schema="freeze")
     with pytest.raises(NotWritable) as caught:
-        write_batch(frozen, batch((1, "a", 1.0)), None, "q", 0)
+        write_batch(frozen, batch((1, "a", 1.0)), None, "q", BatchMark(0))
     assert str(caught.value) == (
         "sink 'sink': table t has no column 'Odd %s \"name\"' (double), and schema = 'freeze'; it "
         "has k, v; use schema = 'evolve', or leave the column out in SQL"
     )
-    write_batch(frozen, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", 0)
+    write_batch(frozen, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", BatchMark(0))
     assert contents(target) == [(1, "a")]
 
 
 def test_columns_that_can_t_be_added_are_named_and_nothing_is_written(target: Target) -> None:
     execute(target.database, "CREATE TABLE t (v varchar(9))")
     with pytest.raises(NotWritable) as caught:
-        write_batch(target, batch((1, "a", 1.0)), None, "q", 0)
+        write_batch(target, batch((1, "a", 1.0)), None, "q", BatchMark(0))
     assert str(caught.value) == (
         "sink 'sink': table t has no column 'k' (int64), and 'keys' needs it; it has v; add it "
         "there, with a unique index"
@@ -223,8 +252,8 @@ def test_columns_that_can_t_be_added_are_named_and_nothing_is_written(target: Ta
     lists = pa.table({"v": ["a"], "n": [1], "l": [[1]]})
     for table in ("t", "u"):
         with pytest.raises(NotWritable, match=r"column 'l' is list<.*>, which no column of a data"):
-            write_batch(target._replace(table=table, keys=()), lists, None, "q", 0)
-    write_batch(target._replace(keys=()), pa.table({"v": ["a"]}), None, "q", 0)
+            write_batch(target._replace(table=table, keys=()), lists, None, "q", BatchMark(0))
+    write_batch(target._replace(keys=()), pa.table({"v": ["a"]}), None, "q", BatchMark(0))
     assert contents(target) == [("a",)], "no column was added before the one that can't be"
 
 
@@ -232,7 +261,7 @@ def test_keys_need_a_unique_index(target: Target) -> None:
     execute(target.database, "CREATE TABLE t (k bigint, v varchar(9))")
     driver = target.database.driver
     with pytest.raises((NotWritable, driver.Error), match=r"(?i)unique"):
-        write_batch(target, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", 0)
+        write_batch(target, batch((1, "a", 1.0)).select(["k", "v"]), None, "q", BatchMark(0))
     assert contents(target) == []
 
 

@@ -10,10 +10,13 @@ import redis
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.queries import named_rows, parsed, write_group
+from penstock.pipeline.sinks.base import Batch
 from pyspark_redis_streams.read.columns import default_schema
 from tests.pipeline.conftest import Load
 from tests.spark.driving import contents
 from tests.support.pipelines import GROUP, PARSE, head
+
+THIRD = Batch("query", 3, ordered=True)
 
 SINKS = """
 [[transform]]
@@ -50,9 +53,9 @@ def test_a_repeated_batch_adds_each_row_once_whatever_else_it_holds(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str
 ) -> None:
     pipeline = load_text(head(url, GROUP) + PARSE + SINKS + sink("kept") + sink("dropped"))
-    write_group(entries(spark, *range(1, 41)).repartition(2), pipeline, "query", 3)
-    write_group(entries(spark, *range(20, 41)).coalesce(1), pipeline, "query", 3)
-    write_group(entries(spark, *range(35, 51)).coalesce(1), pipeline, "query", 4)
+    write_group(entries(spark, *range(1, 41)).repartition(2), pipeline, THIRD)
+    write_group(entries(spark, *range(20, 41)).coalesce(1), pipeline, THIRD)
+    write_group(entries(spark, *range(35, 51)).coalesce(1), pipeline, THIRD._replace(number=4))
     good = [number for number in range(1, 51) if number % 7]
     added = [fields[b"item"] for _, fields in contents(server, "kept")]
     assert sorted(added) == sorted(b"I%d" % number for number in good)
@@ -69,7 +72,7 @@ def test_two_sinks_may_write_one_stream(
     both = sink("kept") + sink("kept").replace('"to-kept"', '"too"')
     pipeline = load_text(head(url, GROUP) + PARSE + SINKS + both)
     for _ in range(2):
-        write_group(entries(spark, 1, 2), pipeline, "query", 3)
+        write_group(entries(spark, 1, 2), pipeline, THIRD)
     added = [fields[b"item"] for _, fields in contents(server, "kept")]
     assert sorted(added) == [b"I1", b"I1", b"I2", b"I2"]
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch
 from penstock.pipeline.sinks.changes import Changes
+from pyspark_redis_streams.errors import CheckpointError
 from tests.pipeline.keyed import COLUMNS, UPSERT, ordered
 from tests.pipeline.test_docs import TABLES
 
@@ -40,6 +41,15 @@ class Delta:
         from deltalake import DeltaTable
 
         return ordered(DeltaTable(self.sink.place).to_pyarrow_table().to_pylist())
+
+    def write_as_earlier_versions(self) -> None:
+        """Writes the batch 0, of which nothing but the number is noted."""
+        import pyarrow as pa
+        from deltalake import CommitProperties, Transaction, write_deltalake
+
+        rows = pa.table({"k": pa.array([1], pa.int32()), "v": ["a"]})
+        noted = CommitProperties(app_transactions=[Transaction("q/sink", 0)])
+        write_deltalake(self.sink.place, rows, commit_properties=noted)
 
     def commits(self) -> list[tuple[str, str]]:
         """Query and batch of each version, the first without rows left out."""
@@ -84,6 +94,18 @@ class Iceberg:
     def rows(self) -> list[dict[str, Any]]:
         return ordered(self.table().scan().to_arrow().to_pylist())
 
+    def write_as_earlier_versions(self) -> None:
+        """Writes the batch 0, of which nothing but the number is noted."""
+        import pyarrow as pa
+
+        catalog = self.sink.open()
+        catalog.create_namespace("shop")
+        rows = pa.table({"k": pa.array([1], pa.int32()), "v": ["a"]})
+        table = catalog.create_table(self.sink.place, rows.schema)
+        with table.transaction() as transaction:
+            transaction.append(rows)
+            transaction.set_properties({"penstock.batch.q.sink": "0"})
+
     def commits(self) -> list[tuple[str, str]]:
         """Query and batch of each snapshot."""
         summaries = [snapshot.summary for snapshot in self.table().snapshots()]
@@ -98,9 +120,32 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def test_a_batch_is_appended_once_with_its_query_and_number(table: Any, write: Write) -> None:
     for number, rows in ((0, [(1, "a")]), (1, [(2, "b"), (3, None)]), (1, [(2, "b"), (3, None)])):
         write(table.sink, number, rows)
-    write(table.sink, 0, [(1, "a")])
     assert table.rows() == [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}, {"k": 3, "v": None}]
     assert table.commits() == [("q/sink", "0"), ("q/sink", "1")]
+
+
+END, OTHER = "0000000a s up to 5-0", "0000000b s up to 9-0"
+
+
+def test_another_batch_in_the_place_of_one_that_is_there_is_refused(
+    table: Any, write: Write
+) -> None:
+    write(table.sink, 1, [(1, "a")], end=END)
+    write(table.sink, 1, [(1, "a")], end=END)
+    for number, end in ((1, OTHER), (0, OTHER)):
+        text = rf"batch 1 \(s up to 5-0\) of this query, and this is batch {number} \(s up to 9-0\)"
+        with pytest.raises(CheckpointError, match=rf"^sink 'sink': the table has {text}: "):
+            write(table.sink, number, [(2, "b")], end=end)
+    assert table.rows() == [{"k": 1, "v": "a"}]
+
+
+def test_a_table_that_remembers_numbers_only_goes_on(table: Any, write: Write) -> None:
+    table.write_as_earlier_versions()
+    write(table.sink, 0, [(1, "again")], end=END)
+    write(table.sink, 1, [(2, "b")], end=END)
+    assert table.rows() == [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}]
+    with pytest.raises(CheckpointError, match=r"has batch 1 \(s up to 5-0\)"):
+        write(table.sink, 1, [(3, "c")], end=OTHER)
 
 
 def test_an_upsert_replaces_adds_and_removes_rows_by_their_keys(table: Any, write: Write) -> None:
@@ -117,7 +162,6 @@ def test_an_upsert_replaces_adds_and_removes_rows_by_their_keys(table: Any, writ
     gone = replace(sink, changes=Changes("delete", ("k",), order_by=("k",)))
     write(gone, 2, [(1, "x"), (7, "x")])
     write(sink, 3, [("11-0", 1, "back", "i")], COLUMNS)
-    write(gone, 2, [(1, "x"), (7, "x")])
     assert [row["k"] for row in table.rows()] == [1, 3, 5]
 
 

@@ -25,6 +25,7 @@ STAY = {
     "a key of another type": OWN.format("ServerError: key 's' can't be read as a stream: WRONG"),
     "an old server": OWN.format("ServerError: the server is older than Redis 7.0, which counts"),
     "lost entries": OWN.format("DataLossError: stream 's': 2 entries removed before being read"),
+    "an older checkpoint": OWN.format("CheckpointError: sink 't': the table has batch 3 of this q"),
     "a wrong option": OWN.format("OptionError: option 'mode' is 'x'; allowed: offsets, group"),
     "SQL that does not fit": "pyspark.errors.AnalysisException: [UNRESOLVED_COLUMN] no column x",
     "a missing driver": JAVA.format("java.lang.ClassNotFoundException: org.postgresql.Driver"),

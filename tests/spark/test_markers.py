@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from pyspark_redis_streams.errors import RedisStreamsError, ServerError
+from pyspark_redis_streams.errors import CheckpointError, RedisStreamsError, ServerError
 from pyspark_redis_streams.settings import write_settings
 from pyspark_redis_streams.write import idempotence
 from pyspark_redis_streams.write.idempotence import MOST_WORDS, marker_of
@@ -43,10 +43,11 @@ def attempt(
     partition: int = 0,
     parts: str = "",
     sent: int | None = None,
+    end: str = "",
 ) -> None:
     """An attempt of a task, which breaks off when it has sent so many portions of three rows."""
     given = write_settings({"url": url_of(client), "writeCount": "3"})
-    task = TaskWrite(given, "query", partition, str(batch), parts)
+    task = TaskWrite(given, "query", partition, str(batch), parts, end=end)
 
     def broken() -> Iterator[Entry]:
         yield from entries if sent is None else islice(entries, 3 * sent)
@@ -72,10 +73,11 @@ def test_a_marker_has_the_batch_and_how_much_of_each_part_is_there(unaware: redi
     write(unaware, [*rows(5), *rows(2, b"t")], batch="7", partition=1)
     write(unaware, rows(4), batch="7", partition=12)
     assert sorted(unaware.keys()) == [b"s", MARKER, b"t", b"t:written-by:query:{t}"]
-    kept = {b"batch": b"7", b"parts": b"", b"part 1": b"5", b"part 12": b"4"}
+    kept = {b"batch": b"7", b"parts": b"", b"end": b"", b"part 1": b"5", b"part 12": b"4"}
     assert unaware.hgetall(MARKER) == kept
     write(unaware, rows(1), batch="8")
-    assert unaware.hgetall(MARKER) == {b"batch": b"8", b"parts": b"", b"part 0": b"1"}
+    begun = {b"batch": b"8", b"parts": b"", b"end": b"", b"part 0": b"1"}
+    assert unaware.hgetall(MARKER) == begun
 
 
 def test_a_marker_stays_for_as_long_as_the_option_says(unaware: redis.Redis) -> None:
@@ -117,16 +119,40 @@ def test_an_attempt_that_was_overtaken_adds_nothing(unaware: redis.Redis) -> Non
     write(unaware, rows(3), batch="10")
     kept = unaware.hgetall(MARKER)
     text = (
-        "stream 's' has rows of batch 10 of this query, and this is batch 9: of an attempt that "
-        "was overtaken, or of an older copy of the checkpoint, for which DEL "
-        "'s:written-by:query:{s}' would have it written again"
+        "stream 's' has batch 10 of this query, and this is batch 9: the checkpoint is an older "
+        "copy, or another run went on meanwhile. Nothing was written there. "
     )
-    with pytest.raises(RedisStreamsError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(CheckpointError, match=f"^{re.escape(text)}"):
         write(unaware, rows(5), batch="9")
     assert (numbers(unaware), unaware.hgetall(MARKER)) == ([0, 1, 0, 1, 2], kept)
-    unaware.delete(MARKER)
-    write(unaware, rows(1), batch="9")
-    assert numbers(unaware) == [0, 1, 0, 1, 2, 0]
+
+
+FIFTH, NINTH = "0000000a o up to 5-0", "0000000b o up to 9-0"
+
+
+def test_another_batch_in_the_place_of_one_that_is_there_adds_nothing(
+    unaware: redis.Redis,
+) -> None:
+    for _ in range(2):
+        attempt(unaware, rows(2), batch=3, end=FIFTH)
+    text = (
+        "stream 's' has batch 3 (o up to 5-0) of this query, and this is batch 3 (o up to 9-0): "
+        "the checkpoint is an older copy"
+    )
+    with pytest.raises(CheckpointError, match=f"^{re.escape(text)}"):
+        attempt(unaware, rows(3), batch=3, end=NINTH)
+    assert numbers(unaware) == [0, 1]
+    attempt(unaware, rows(1), batch=4, end=NINTH)
+    assert numbers(unaware) == [0, 1, 0]
+
+
+def test_a_marker_that_has_no_end_goes_on(unaware: redis.Redis) -> None:
+    attempt(unaware, rows(2), batch=3)
+    unaware.hdel(MARKER, "end")
+    attempt(unaware, rows(3), batch=3, end=NINTH)
+    assert numbers(unaware) == [0, 1, 2]
+    attempt(unaware, rows(1), batch=4, end=NINTH)
+    assert unaware.hget(MARKER, "end") == NINTH.encode()
 
 
 def test_a_batch_that_comes_back_in_other_partitions_is_refused(unaware: redis.Redis) -> None:

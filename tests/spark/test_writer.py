@@ -10,13 +10,16 @@ import pytest
 import redis
 from pyspark.sql.types import StringType, StructField, StructType
 
+from pyspark_redis_streams.batches import BatchMark
 from pyspark_redis_streams.errors import (
+    CheckpointError,
     OptionError,
     RedisStreamsError,
     SchemaError,
     ServerError,
 )
 from pyspark_redis_streams.settings import write_settings
+from pyspark_redis_streams.write.idempotence import note_batch
 from pyspark_redis_streams.write.writer import Entry, Rows, TaskWrite
 from tests.spark.driving import contents, url_of
 
@@ -91,6 +94,23 @@ def test_preparing_a_stream_leaves_no_trace(server: redis.Redis) -> None:
     write(server, rows(1))
     info = server.xinfo_stream("s")
     assert (info["groups"], info["length"], info["entries-added"]) == (0, 1, 1)
+
+
+def test_beside_a_stream_with_idempotent_ids_is_noted_which_batch_it_gets(
+    server: redis.Redis,
+) -> None:
+    given = write_settings({"url": url_of(server), "idempotenceSeconds": "500"})
+    this = BatchMark(3, "0000000a o up to 5-0")
+    for _ in range(2):
+        note_batch(given, b"s", "query", this)
+    (key,) = server.keys()
+    assert (key, server.get(key)) == (b"s:written-by:query:{s}", b"3 0000000a o up to 5-0")
+    assert 400 < server.ttl(key) <= 500
+    for other in (BatchMark(3, "0000000b o up to 9-0"), BatchMark(2, this.end)):
+        with pytest.raises(CheckpointError, match=r"^stream 's' has batch 3 \(o up to 5-0\) of"):
+            note_batch(given, b"s", "query", other)
+    note_batch(given, b"s", "query", BatchMark(4))
+    assert server.get(key) == b"4 "
 
 
 def test_tasks_that_begin_at_once_do_not_forget_each_others_rows(on_each: redis.Redis) -> None:

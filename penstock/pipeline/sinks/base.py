@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.toml_file import Key, Table
+from pyspark_redis_streams.batches import BatchMark, is_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,12 +41,19 @@ class Surroundings(NamedTuple):
 class Batch(NamedTuple):
     """A batch of a query: the query's ID, the same over restarts, and the batch's number.
 
-    ``ordered`` says that its rows come in the same order when it is repeated.
+    ``ordered`` says that its rows come in the same order when it is repeated; ``end`` is what
+    tells it from others of its number (:mod:`pyspark_redis_streams.batches`).
     """
 
     query: str
     number: int
     ordered: bool
+    end: str = ""
+
+    @property
+    def mark(self) -> BatchMark:
+        """What a place remembers of the batch."""
+        return BatchMark(self.number, self.end)
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,13 @@ class Sink(ABC):
     def write_named(self, frame: DataFrame, batch: Batch, names: Sequence[str]) -> None:
         """Writes such a batch whose columns ``names`` tell each row from every other."""
         self.write_unrepeatable(frame.drop(*names), batch)
+
+    def is_repeated(self, noted: BatchMark | None, batch: Batch, place: str = "the table") -> bool:
+        """Whether what is written has a batch already, by the last one that it has noted.
+
+        Raises CheckpointError if the batch is another one than that.
+        """
+        return is_written(noted, batch.mark, f"sink '{self.name}': {place}")
 
     def error(self, text: str) -> PipelineError:
         """An error that names the sink."""

@@ -80,7 +80,7 @@ class StreamSink(Sink):
         """Adds the rows, which are known by their numbers if the batch is repeated."""
         from pyspark_redis_streams.write.writer import write_batch
 
-        write_batch(frame, self.options, batch.query, batch.number, batch.ordered)
+        write_batch(frame, self.options, batch.query, batch.mark, batch.ordered)
 
     def write_unrepeatable(self, frame: DataFrame, batch: Batch) -> None:
         """Adds the rows in any case: at the next attempt the numbers could be those of others."""
@@ -99,7 +99,7 @@ class StreamSink(Sink):
             return
         options = {**self.options, "idempotenceColumns": ",".join(names)}
         query = f"{batch.query}-{self.name}"
-        write_batch(frame, options, query, batch.number, batch.ordered)
+        write_batch(frame, options, query, batch.mark, batch.ordered)
 
 
 def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict[str, str]:

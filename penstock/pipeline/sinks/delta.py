@@ -12,12 +12,18 @@ from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.sinks.changes import REMOVE, read_changes
 from penstock.pipeline.sinks.table import LakeSink, first_line
 from penstock.pipeline.toml_file import Names, Parsed, Place, Table, Texts, duration
+from pyspark_redis_streams.batches import BatchMark
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties, DeltaTable
 
 _SIZE_PROPERTY: Final = "delta.targetFileSize"
+_END: Final = "/end"
+"""What the transaction with the checksum of a batch's end is called behind that of its number."""
+
+_LOOKED_AT: Final = 1000
+"""Among how many last commits the one of a batch is looked for."""
 
 
 def _retention(text: str) -> float:
@@ -89,22 +95,36 @@ class DeltaSink(LakeSink):
     def _storage(self) -> dict[str, str] | None:
         return dict(self.options) or None
 
-    def has(self, opened: Any, batch: Batch) -> bool:
-        """Whether the table holds the batch, by the transactions in its log."""
-        if opened is None:
-            return False
-        last = opened.transaction_version(self._application(batch))
-        return last is not None and last >= batch.number
+    def noted(self, opened: Any, batch: Batch) -> BatchMark | None:
+        """The last batch that the table holds, by the transactions in its log."""
+        application = self._application(batch)
+        number = opened and opened.transaction_version(application)
+        if number is None:
+            return None
+        checksum = opened.transaction_version(application + _END)
+        if not checksum or number < batch.number:
+            return BatchMark(number)
+        # The log may have lost the commit since then, and with it only the text for people.
+        noted = {"penstock.query": application, "penstock.batch": str(number)}
+        commits = [each for each in opened.history(_LOOKED_AT) if noted.items() <= each.items()]
+        return BatchMark(number, commits[0]["penstock.end"] if commits else f"{checksum:08x}")
 
     def _application(self, batch: Batch) -> str:
         return f"{batch.query}/{self.name}"
 
-    def _noted(self, batch: Batch) -> CommitProperties:
+    def _commit(self, batch: Batch) -> CommitProperties:
         from deltalake import CommitProperties, Transaction
 
+        application = self._application(batch)
+        noted = {"penstock.query": application, "penstock.batch": str(batch.number)}
+        # A transaction holds a number, and stays when the log of commits is cut off.
+        checksum = int(batch.mark.checksum or "0", 16)
         return CommitProperties(
-            {"penstock.query": self._application(batch), "penstock.batch": str(batch.number)},
-            app_transactions=[Transaction(self._application(batch), batch.number)],
+            {**noted, "penstock.end": batch.end},
+            app_transactions=[
+                Transaction(application, batch.number),
+                Transaction(application + _END, checksum),
+            ],
         )
 
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
@@ -165,7 +185,7 @@ class DeltaSink(LakeSink):
             completed(rows, _schema(table), self.name),
             mode="append",
             target_file_size=self.file_size,
-            commit_properties=self._noted(batch),
+            commit_properties=self._commit(batch),
         )
 
     def _merge(self, table: DeltaTable, written: pa.Table, removed: pa.Table, batch: Batch) -> None:
@@ -183,7 +203,7 @@ class DeltaSink(LakeSink):
             " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in keys),
             source_alias="s",
             target_alias="t",
-            commit_properties=self._noted(batch),
+            commit_properties=self._commit(batch),
         ).when_matched_delete(f"s.{REMOVE}")
         if len(written):
             condition = f"NOT s.{REMOVE}"
@@ -196,10 +216,10 @@ class DeltaSink(LakeSink):
         """Notes down a batch that changed no row, for which a merge makes no commit."""
         table = self._table()
         assert table is not None, "it has just been written"
-        if not self.has(table, batch):
+        if table.transaction_version(self._application(batch)) != batch.number:
             table.create_write_transaction(
                 *([], "append", table.schema(), list(self.partition_by)),
-                commit_properties=self._noted(batch),
+                commit_properties=self._commit(batch),
             )
 
     def compact(self, opened: Any) -> None:

@@ -15,6 +15,7 @@ from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.sinks.changes import FREEZE, UPSERT, read_changes
 from penstock.pipeline.sinks.table import LakeSink, first_line
 from penstock.pipeline.toml_file import Key, Names, Table, Texts, matching, resolve
+from pyspark_redis_streams.batches import BatchMark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,18 +89,20 @@ class IcebergSink(LakeSink):
             Path(file).parent.mkdir(parents=True, exist_ok=True)
         return load_catalog(properties.pop("name", "default"), **properties)
 
-    def _property(self, batch: Batch) -> str:
-        return f"penstock.batch.{batch.query}.{self.name}"
+    def _properties(self, batch: Batch) -> tuple[str, str]:
+        query = f"{batch.query}.{self.name}"
+        return f"penstock.batch.{query}", f"penstock.end.{query}"
 
-    def has(self, opened: Any, batch: Batch) -> bool:
-        """Whether the table holds the batch.
+    def noted(self, opened: Any, batch: Batch) -> BatchMark | None:
+        """The last batch that the table holds.
 
         Its properties say so, and not its snapshots, which may be removed as they age.
         """
         if not opened.table_exists(self.place):
-            return False
-        last = opened.load_table(self.place).properties.get(self._property(batch))
-        return last is not None and int(last) >= batch.number
+            return None
+        properties = opened.load_table(self.place).properties
+        number, end = map(properties.get, self._properties(batch))
+        return None if number is None else BatchMark(int(number), end or "")
 
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
         """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
@@ -118,7 +121,8 @@ class IcebergSink(LakeSink):
             if len(rows):
                 whole = completed(rows, table.schema().as_arrow(), self.name)
                 transaction.append(whole, snapshot_properties=noted)
-            transaction.set_properties({self._property(batch): str(batch.number)})
+            marks = (str(batch.number), batch.end)
+            transaction.set_properties(dict(zip(self._properties(batch), marks, strict=True)))
 
     def _prepared(self, catalog: Catalog, rows: pa.Table) -> tuple[IcebergTable, pa.Table]:
         """The table, with all columns of the rows, and the rows in its types.

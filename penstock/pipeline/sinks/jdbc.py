@@ -18,6 +18,7 @@ from penstock.pipeline.sinks.changes import APPEND, EVOLVE, SCHEMA, Changes, rea
 from penstock.pipeline.sinks.databases import KINDS, Database, database
 from penstock.pipeline.sinks.table import TableSink, first_line
 from penstock.pipeline.toml_file import Key, Table, beside
+from pyspark_redis_streams.batches import BatchMark, is_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,13 +72,13 @@ class JdbcSink(TableSink):
         """The table, as the database knows it."""
         return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
 
-    def has(self, opened: Any, batch: Batch) -> bool:
-        """Whether the database holds the batch."""
-        return has_batch(opened, f"{batch.query}/{self.name}", batch.number)
+    def noted(self, opened: Any, batch: Batch) -> BatchMark | None:
+        """The last batch that the database holds."""
+        return last_batch(opened, f"{batch.query}/{self.name}")
 
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
         """Writes a batch in one transaction that notes query and batch."""
-        write_batch(opened, rows, removed, f"{batch.query}/{self.name}", batch.number)
+        write_batch(opened, rows, removed, f"{batch.query}/{self.name}", batch.mark)
 
     @property
     def refusals(self) -> Sequence[Refusal]:
@@ -193,6 +194,7 @@ def redacted(url: str) -> str:
 REGISTER: Final = "penstock_batches"
 """The table with the last batch of each query, beside the table that is written."""
 
+_END: Final = "batch_end"
 _STAGED: Final = "penstock_staged"
 _REMOVED: Final = "penstock_removed"
 _SLICE: Final = 10_000
@@ -216,32 +218,33 @@ class Target(NamedTuple):
         return "".join((*self.table.rpartition(".")[:2], REGISTER))
 
 
-def has_batch(target: Target, query: str, number: int) -> bool:
-    """Whether the database holds the batch."""
+def last_batch(target: Target, query: str) -> BatchMark | None:
+    """The last batch of the query that the database holds."""
     with closing(target.database.connect()) as connection, closing(connection.cursor()) as cursor:
         if _columns(cursor, connection, target.register) is None:
-            return False
-        return _last(target, cursor, query) >= number
+            return None
+        return _last(target, cursor, query)
 
 
 def write_batch(
-    target: Target, written: pa.Table, removed: pa.Table | None, query: str, number: int
+    target: Target, written: pa.Table, removed: pa.Table | None, query: str, mark: BatchMark
 ) -> None:
     """Adds, replaces and removes rows, and notes the batch; nothing of that if it is noted.
 
-    Raises NotWritable for columns that the table does not have and must not get, and what the
-    driver raises.
+    Raises NotWritable for columns that the table does not have and must not get, CheckpointError
+    if another batch is noted in its place, and what the driver raises.
     """
     with closing(target.database.connect()) as connection, closing(connection.cursor()) as cursor:
         columns = _prepared(target, connection, cursor, written)
         try:
             target.database.begin(cursor)
-            if _last(target, cursor, query) < number:
+            noted = _last(target, cursor, query)
+            if not is_written(noted, mark, f"sink '{target.sink}': the table"):
                 if removed is not None and len(removed):
                     _remove(target, cursor, removed, columns)
                 if len(written):
                     _add(target, cursor, written, columns)
-                _note(target, cursor, query, number)
+                _note(target, cursor, query, mark)
             connection.commit()
         except BaseException:
             connection.rollback()
@@ -254,9 +257,8 @@ def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> d
     That is a step of its own, which a repetition finds done: MySQL changes no table in a
     transaction.
     """
-    quoted, mark = target.database.quoted, target.register
-    types = "query varchar(200) PRIMARY KEY, batch bigint NOT NULL"
-    _make(connection, cursor, mark, types)
+    quoted = target.database.quoted
+    _prepare_register(target, connection, cursor)
     _make(connection, cursor, target.table, _definition(target, rows.schema))
     known = {name.lower(): name for name in _known(target, connection, cursor, rows.schema)}
     if target.keys and not target.database.is_unique(cursor, target.table, target.keys):
@@ -265,6 +267,16 @@ def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> d
             f"{', '.join(target.keys)}, which 'keys' needs"
         )
     return {name: quoted(known[name.lower()]) for name in rows.column_names}
+
+
+def _prepare_register(target: Target, connection: Any, cursor: Any) -> None:
+    register = target._replace(table=target.register)
+    end = f"{_END} text"
+    types = f"query varchar(200) PRIMARY KEY, batch bigint NOT NULL, {end}"
+    _make(connection, cursor, register.table, types)
+    # Earlier versions remembered the number only.
+    if not _is_in(_END, _columns(cursor, connection, register.table) or []):
+        _add_column(register, connection, cursor, _END, end)
 
 
 def _known(target: Target, connection: Any, cursor: Any, schema: pa.Schema) -> list[str]:
@@ -357,22 +369,28 @@ def _is_missing(error: Exception) -> bool:
     return state == "42P01" or is_mysql or str(error).startswith("no such table")
 
 
-def _last(target: Target, cursor: Any, query: str) -> int:
-    """The last batch of the query, -1 before the first; others have to wait until the commit."""
+def _last(target: Target, cursor: Any, query: str) -> BatchMark | None:
+    """The last batch of the query, None before the first; others have to wait until the commit."""
     database = target.database
     cursor.execute(
-        f"SELECT batch FROM {target.register} WHERE query = {database.mark}{database.lock}",
+        f"SELECT * FROM {target.register} WHERE query = {database.mark}{database.lock}",
         (query,),
     )
     row = cursor.fetchone()
-    return -1 if row is None else int(row[0])
+    if row is None:
+        return None
+    found = dict(zip((column[0] for column in cursor.description), row, strict=True))
+    return BatchMark(int(found["batch"]), found.get(_END) or "")
 
 
-def _note(target: Target, cursor: Any, query: str, number: int) -> None:
+def _note(target: Target, cursor: Any, query: str, batch: BatchMark) -> None:
     # A new row first, so that a number is never raised by a statement that changed none.
     mark = target.database.mark
     cursor.execute(f"DELETE FROM {target.register} WHERE query = {mark}", (query,))
-    cursor.execute(f"INSERT INTO {target.register} VALUES ({mark}, {mark})", (query, number))
+    cursor.execute(
+        f"INSERT INTO {target.register} (query, batch, {_END}) VALUES ({mark}, {mark}, {mark})",
+        (query, *batch),
+    )
 
 
 def _stage(target: Target, cursor: Any, name: str, rows: pa.Table, columns: Sequence[str]) -> None:

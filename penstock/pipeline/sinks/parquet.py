@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.toml_file import Choice, Names, Place, Table
+from pyspark_redis_streams.batches import BatchMark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,9 +17,16 @@ if TYPE_CHECKING:
 STAGING: Final = "_staging"
 """The folder in which a batch is written before it is renamed; readers ignore it."""
 
+END: Final = "_end"
+"""The file in the folder of a batch that says where it ends; readers ignore it, too."""
 
+
+@dataclass(frozen=True)
 class ParquetSink(Sink):
     """A folder of files in which each batch appears atomically."""
+
+    _written: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """The last batch that this run has written of each query."""
 
     kind = "parquet"
     keys = (
@@ -60,23 +69,39 @@ class ParquetSink(Sink):
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Writes the folder ``batch=...``, replacing what an earlier attempt wrote.
 
-        Without rows there is no folder.
+        Without rows there is no folder. Raises CheckpointError if the folder is of another batch,
+        or there are later ones.
         """
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         name = f"{batch.query[:8]}-{batch.number:06d}"
         folders = Folders(frame.sparkSession, self.place)
+        if self._written.get(batch.query) != batch.number - 1:
+            # Only when a run begins: to list many folders takes long on some storages.
+            self.is_repeated(_last(folders, batch.query[:8]), batch, f"folder {self.place}")
         counted = Observation()
         writer = frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.mode("overwrite")
         writer.options(**self.options).partitionBy(*self.partition_by).parquet(
             folders.path(STAGING, name)
         )
         if counted.get["rows"]:
+            folders.write(batch.end, STAGING, name, END)
             folders.replace(f"batch={name}", STAGING, name)
         else:
             folders.remove(STAGING, name)
             folders.remove(f"batch={name}")
+        self._written[batch.query] = batch.number
+
+
+def _last(folders: Folders, query: str) -> BatchMark | None:
+    """The last batch of a query that has a folder."""
+    # Names are sorted as texts, so longer numbers are asked for first.
+    found = (folders.last(f"batch={query}-{'?' * digits}") for digits in (8, 7, 6))
+    last = next(filter(None, found), None)
+    if last is None:
+        return None
+    return BatchMark(int(last.rpartition("-")[2]), folders.read(last, END) or "")
 
 
 class Folders:
@@ -85,6 +110,7 @@ class Folders:
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
         self._make = jvm.org.apache.hadoop.fs.Path
+        self._text = jvm.org.apache.commons.io.IOUtils.toString
         self._root = root.rstrip("/")
         configuration = spark._jsc.hadoopConfiguration()
         self._system = self._make(self._root).getFileSystem(configuration)
@@ -92,6 +118,30 @@ class Folders:
     def path(self, *parts: str) -> str:
         """The path of a file or folder below the root."""
         return "/".join((self._root, *parts))
+
+    def last(self, pattern: str) -> str | None:
+        """The last name, as texts are sorted, of what is in the root and fits a pattern."""
+        found = self._system.globStatus(self._make(self.path(pattern)))
+        return str(found[len(found) - 1].getPath().getName()) if found else None
+
+    def write(self, text: str, *parts: str) -> None:
+        """Writes a new file."""
+        stream = self._system.create(self._make(self.path(*parts)))
+        try:
+            stream.write(text.encode())
+        finally:
+            stream.close()
+
+    def read(self, *parts: str) -> str | None:
+        """The text of a file, None if it is not there."""
+        path = self._make(self.path(*parts))
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            return str(self._text(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def remove(self, *parts: str) -> None:
         """Removes a file or folder, if it exists."""

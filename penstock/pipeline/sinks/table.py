@@ -22,6 +22,7 @@ from penstock.pipeline.sinks.changes import (
     run_only,
 )
 from penstock.pipeline.toml_file import Parsed, Whole, size
+from pyspark_redis_streams.batches import BatchMark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +39,7 @@ class TableSink(Sink):
     """A table that the driver writes in one commit a batch, which carries query and batch.
 
     ``schema`` says whether the table may get columns. A subclass says how to open what it writes
-    to, whether that holds a batch, and how rows are committed.
+    to, which batch that holds, and how rows are committed.
     """
 
     changes: Changes = field(default_factory=Changes)
@@ -69,7 +70,7 @@ class TableSink(Sink):
         """Writes a batch in one commit; one that the table has is not written again."""
         with self.errors():
             opened = self.open()
-            if not self.has(opened, batch):
+            if not self.is_repeated(self.noted(opened, batch), batch):
                 self._change(opened, collect(frame, self, self.changes), batch)
             elif not batch.ordered:
                 run_only(frame)
@@ -108,8 +109,8 @@ class TableSink(Sink):
         """Open the table, its catalog or its database, which the other methods are given."""
 
     @abstractmethod
-    def has(self, opened: Any, batch: Batch) -> bool:
-        """Whether the table holds the batch."""
+    def noted(self, opened: Any, batch: Batch) -> BatchMark | None:
+        """The last batch of the query that the table holds, None if there is none."""
 
     @abstractmethod
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
