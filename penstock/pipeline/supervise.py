@@ -33,6 +33,8 @@ SETTINGS: Final = {
     # Partitions and the order of rows depend on these: a repeated batch needs the same.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Spark's default is nanoseconds, in which pandas and Arrow read 9999 as 1816.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.shuffle.partitions": "8",
     # Over TCP every task waits 40 ms for a delayed acknowledgement between Java and Python.
