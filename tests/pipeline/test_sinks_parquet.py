@@ -13,6 +13,7 @@ import pytest
 import redis
 from pyspark.sql import SparkSession
 
+from penstock.pipeline.errors import NotWritable
 from penstock.pipeline.sinks.base import Batch
 from penstock.pipeline.sinks.parquet import ParquetSink
 from pyspark_redis_streams.errors import CheckpointError
@@ -49,6 +50,33 @@ def test_pandas_and_arrow_read_times_as_they_are(
 
 
 BATCH = Batch("query-id", 0, ordered=True)
+
+
+def test_a_column_of_another_type_than_in_the_folder_is_refused(
+    sink: ParquetSink, write: Write
+) -> None:
+    write(sink, 0, [(1, "a")])
+    for columns, text in (
+        ("k string, v string", "column 'k' is string, and in the folder {} it is int"),
+        ("k bigint, v string", "column 'k' is bigint, and in the folder {} it is int"),
+        ("K int, V array<string>", "column 'V' is array<string>, and in the folder {} it is stri"),
+    ):
+        with pytest.raises(NotWritable) as caught:
+            write(sink, 1, [], columns)
+        assert str(caught.value).startswith(f"sink 'sink': {text.format(sink.place)}")
+        assert str(caught.value).endswith(
+            "no reader takes both; cast it in SQL, or write to another folder"
+        )
+    assert rows(sink.place, "k", "v") == [(1, "a")]
+
+
+def test_a_folder_may_get_columns_and_have_some_in_the_names_of_its_folders(
+    sink: ParquetSink, write: Write
+) -> None:
+    parted = replace(sink, partition_by=("v",))
+    write(parted, 0, [(1, "7")])
+    write(parted, 1, [(2, "x", 0.5)], "k int, v string, n double")
+    assert rows(sink.place, "k") == [(1,), (2,)]
 
 
 FIFTH, NINTH = "0000000a s up to 5-0", "0000000b s up to 9-0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.errors import NotWritable, PipelineError
 from penstock.pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock.pipeline.toml_file import Choice, Names, Place, Table
 from pyspark_redis_streams.batches import BatchMark
@@ -58,13 +58,39 @@ class ParquetSink(Sink):
         return self.place or None
 
     def check(self, frame: DataFrame) -> None:
-        """Raises PipelineError for partitions that are not columns, and for a column ``batch``."""
+        """Raises PipelineError for partitions that are not columns, and for a column ``batch``.
+
+        And for one of another type than the folder has.
+        """
         super().check(frame)
         if "batch" in (column.lower() for column in frame.columns):
             raise self.error(
                 f"table '{self.origin}' has a column 'batch', which is the folder of each batch; "
                 "give it another name in SQL"
             )
+        self._check_types(frame)
+
+    def _check_types(self, frame: DataFrame) -> None:
+        """Raises NotWritable for a column that the folder has with another type.
+
+        Readers take the types of one file for all of them, and fail on the others.
+        """
+        folders = Folders(frame.sparkSession, self.place)
+        last = folders.last("batch=*")
+        if last is None:
+            return
+        # Types of columns that are folders are guessed from the names of these.
+        named = [name.lower() for name in self.partition_by]
+        there = frame.sparkSession.read.parquet(folders.path(last)).schema
+        known = {column.name.lower(): column.dataType.simpleString() for column in there}
+        for column in frame.schema:
+            kind, name = column.dataType.simpleString(), column.name.lower()
+            if name not in named and known.get(name, kind) != kind:
+                raise NotWritable(
+                    f"sink '{self.name}': column '{column.name}' is {kind}, and in the folder "
+                    f"{self.place} it is {known[name]}: no reader takes both; cast it in SQL, or "
+                    "write to another folder"
+                )
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Writes the folder ``batch=...``, replacing what an earlier attempt wrote.
