@@ -74,6 +74,7 @@ FROM: Final = Choice("from")
 WATERMARK: Final = (
     Key("column", what="a column of the type timestamp"),
     Key("delay", what="how late a row may come, as '10 minutes'", check=duration),
+    Key("ahead", check=duration),
 )
 DEDUPLICATE: Final = (Names("keys"),)
 TABLE: Final = (
@@ -273,6 +274,7 @@ def check_modes(root: Table, pipeline: Pipeline) -> None:
     """Reports settings that conflict: state in mode group, and a source that reads its output."""
     if pipeline.mode == "group":
         _check_group(root, pipeline)
+    _check_ahead(root, pipeline)
     _check_cycles(root, pipeline)
     _check_folders(root, pipeline)
 
@@ -287,6 +289,22 @@ def _check_group(root: Table, pipeline: Pipeline) -> None:
     for number, sink in enumerate(pipeline.sinks):
         if sink.output_mode != "append":
             root.findings.add(("sink", number, "output_mode"), advice)
+
+
+def _check_ahead(root: Table, pipeline: Pipeline) -> None:
+    """Only an entry can be a dead letter, so its own times are looked at."""
+    columns = () if pipeline.parse is None else pipeline.parse.columns
+    times = [column.name.lower() for column in columns if column.type == "timestamp"]
+    for number, transform in enumerate(pipeline.transforms):
+        mark = transform.watermark
+        if mark is None or mark.ahead is None:
+            continue
+        if transform.origin != ENTRIES or mark.column.lower() not in times:
+            root.findings.add(
+                ("transform", number, "watermark", "ahead"),
+                f"is for a timestamp of [parse.columns] in the table '{ENTRIES}', whose entries "
+                f"can be dead letters; this is column '{mark.column}' of '{transform.origin}'",
+            )
 
 
 def _check_cycles(root: Table, pipeline: Pipeline) -> None:

@@ -99,10 +99,15 @@ class Parse:
 
 @dataclass(frozen=True)
 class Watermark:
-    """A watermark: how late rows may come, by a column of times."""
+    """A watermark: how late rows may come, by a column of times.
+
+    An entry whose time is more than ``ahead`` after the entry was added is a dead letter: one time
+    from the future would move the watermark past all others.
+    """
 
     column: str
     delay: str
+    ahead: str | None = None
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,8 @@ def _transform(transform: Transform) -> Iterator[str]:
     if transform.watermark is not None:
         mark = transform.watermark
         yield f"  rows of {transform.origin} may be {mark.delay} late by '{mark.column}'"
+        if mark.ahead is not None:
+            yield f"  entries that are more than {mark.ahead} ahead by it are dead letters"
     if transform.deduplicate is not None:
         yield f"  rows of {transform.origin} are one by {', '.join(transform.deduplicate.keys)}"
     yield from (f"  {line}" for line in transform.sql.splitlines())

@@ -20,11 +20,12 @@ from pyspark.sql import functions as F
 from penstock.pipeline import static_tables
 from penstock.pipeline.dead_letters import letter_fields
 from penstock.pipeline.decode.frame import parse_frame, without_nul
-from penstock.pipeline.decode.sql import BAD, REASON, name
+from penstock.pipeline.decode.sql import BAD, REASON, concat, name
 from penstock.pipeline.errors import NotStarted, PipelineError, reason
 from penstock.pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
 from penstock.pipeline.sinks.base import Batch, Sink
 from penstock.pipeline.static_tables import Loaded
+from penstock.pipeline.toml_file import duration
 from pyspark_redis_streams import RedisStreamsSource
 from pyspark_redis_streams.batches import batch_end
 
@@ -44,6 +45,9 @@ STATEFUL = frozenset(
 )
 """Nodes of a plan whose rows depend on more than one row, or do not keep their order."""
 
+
+IDS_OF_CLOCKS: Final = "2000-01-01"
+"""Since when an ID is taken for the time at which its entry was added."""
 
 COLLECTED = 500_000
 """The most entries of a batch whose rows go through the driver, unless the file sets a limit."""
@@ -73,9 +77,26 @@ def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     if pipeline.parse is None:
         return frame
     frame = parse_frame(frame, pipeline.parse)
+    for transform in pipeline.transforms:
+        if transform.watermark is not None and transform.watermark.ahead is not None:
+            frame = _not_ahead(frame, transform.watermark.column, transform.watermark.ahead)
     if any(sink.refuses_nul for sink in pipeline.sinks):
         return without_nul(frame, pipeline.parse)
     return frame
+
+
+def _not_ahead(frame: DataFrame, column: str, ahead: str) -> DataFrame:
+    """The entries, of which those are wrong that have a time of the future in a column.
+
+    The future begins when the entry was added, by its ID: that is the same time in all queries. An
+    ID of the last century is none of a clock, and the time of the batch has to do.
+    """
+    added = f"IF(timestamp >= TIMESTAMP '{IDS_OF_CLOCKS}', timestamp, current_timestamp())"
+    is_ahead = f"{name(column)} > {added} + make_dt_interval(0, 0, 0, {duration(ahead):.3f})"
+    is_ahead = f"coalesce({is_ahead}, false)"
+    why = concat(f"column '{column}' is '", name(column), f"', not at most {ahead} ahead")
+    reasons = f"nullif(concat_ws('; ', {REASON}, IF({is_ahead}, {why}, NULL)), '')"
+    return frame.withColumns({REASON: F.expr(reasons), BAD: F.expr(f"{BAD} OR {is_ahead}")})
 
 
 def letters(frame: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -80,6 +80,15 @@ class Batch(NamedTuple):
             f"{self.rows_per_second:,.0f} rows/s, lag {self.lag:,}"
         )
 
+    def late(self) -> str:
+        """Return what is to be said of rows that were dropped because they came too late."""
+        return (
+            f"{self.query}: {plural(self.late_rows, 'row')} of batch {self.number} came after the "
+            f"watermark ({self.watermark}) and {'was' if self.late_rows == 1 else 'were'} dropped: "
+            "a longer 'delay' of the watermark waits for such rows, and 'ahead' keeps entries with "
+            "times of the future from moving it on"
+        )
+
 
 def batch_of(query: str, progress: Mapping[str, Any]) -> Batch | None:
     """The batch that a progress report of Spark describes; None if no batch was run."""
@@ -175,6 +184,8 @@ class Reporter:
         for observer in self._observers:
             observer.batch(batch)
         self.show(batch, total[1])
+        if batch.late_rows:
+            self.warn(batch.late())
 
     def fail(self, failure: Failure) -> None:
         """Reports a failure; one without a retry ends the run, whose error is shown elsewhere."""

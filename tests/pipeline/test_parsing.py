@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.decode.sql import BAD, REASON
 from penstock.pipeline.queries import letters, parsed
+from penstock.pipeline.status import kind_of
 from tests.pipeline.conftest import Load
 
 FRAME = """\
@@ -379,3 +380,44 @@ def test_a_text_that_postgresql_does_not_take_makes_a_dead_letter(
     wrong = "member 'n' is \"x\", not int" if json else "field 'n' is 'x', not int"
     assert reasons == [f"column 'a' {what}", None, wrong, f"column 'more' {what}", None]
     assert parse.rows(text)[0][-1] is None, "another sink takes it"
+
+
+AHEAD = """\
+[parse.columns]
+at = "timestamp"
+n = "int"
+[[transform]]
+name = "hours"
+from = "entries"
+watermark = { column = "at", delay = "1 hour", ahead = "1 day" }
+"""
+
+
+def test_a_time_from_the_future_is_a_dead_letter_by_the_time_of_its_entry(parse: Parsed) -> None:
+    for id, at, n in (
+        ("1767225600000-0", "2026-01-01T23:59:59Z", "1"),
+        ("1767225600001-0", "2026-01-02T00:00:00.002Z", "2"),
+        ("1767225600002-0", "2026-01-02T00:00:00.002Z", "3"),
+        ("1767225600003-0", "2099-01-01T00:00:00Z", "x"),
+        ("1767225600004-0", "no time", "5"),
+    ):
+        parse._server.execute_command("XADD", "s", id, "at", at, "n", n)
+    frame = parse.frame(AHEAD)
+    ahead = "column 'at' is '{}', not at most 1 day ahead"
+    late = ahead.format("2026-01-02 00:00:00.002")
+    future = f"field 'n' is 'x', not int; {ahead.format('2099-01-01 00:00:00')}"
+    found = frame.select("id", REASON, BAD).orderBy("id").collect()
+    assert [row[REASON] for row in found] == [
+        *(None, late, None, future, "field 'at' is 'no time', not timestamp")
+    ]
+    assert [row[BAD] for row in found] == [False, True, False, True, True]
+    assert [kind_of(row[REASON] or "") for row in found][1] == (
+        "column 'at' is not at most 1 day ahead"
+    )
+
+
+def test_where_ids_are_no_times_the_future_begins_now(parse: Parsed) -> None:
+    for id, at in (("1-0", "2020-01-01T00:00:00Z"), ("2-0", "2999-01-01T00:00:00Z")):
+        parse._server.execute_command("XADD", "s", id, "at", at)
+    frame = parse.frame(AHEAD)
+    assert [row[BAD] for row in frame.select("id", BAD).orderBy("id").collect()] == [False, True]
