@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -52,6 +52,9 @@ IDS_OF_CLOCKS: Final = "2000-01-01"
 COLLECTED = 500_000
 """The most entries of a batch whose rows go through the driver, unless the file sets a limit."""
 
+COLLECTED_BYTES = "64m"
+"""The most bytes of such a batch: names and values of the entries."""
+
 
 def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
     """The options of the source for one query; mode offsets has a group for each query."""
@@ -59,6 +62,7 @@ def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
     writers = [o for o in pipeline.outputs if pipeline.mode == "group" or o.name == output]
     if any(each.collects for each in writers):
         options.setdefault("maxOffsetsPerTrigger", str(COLLECTED))
+        options.setdefault("maxBytesPerTrigger", COLLECTED_BYTES)
     if pipeline.parse is not None:
         options["fieldsFormat"] = "array"
     if pipeline.mode == "offsets" and "groupId" in options:
@@ -400,7 +404,5 @@ def _started(
     trigger: dict[str, Any] = {"availableNow": True} if once else {"processingTime": every}
     try:
         return writer.trigger(**trigger).start()
-    except Py4JNetworkError:
-        raise
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise NotStarted(error) from None

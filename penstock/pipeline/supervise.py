@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from subprocess import TimeoutExpired
+from typing import Any, Final
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -48,6 +49,10 @@ LOGGERS: Final = ("SQLQueryContextLogger", "py4j")
 
 LAST_WORDS_S: Final = 1.0
 JAVA: Final = "spark.driver.extraJavaOptions"
+ENDING: Final = ("-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr")
+"""Without memory a thread of Java dies alone, and who waits for it waits for ever. What Java says
+as it ends does not belong to standard output."""
+
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
@@ -68,13 +73,15 @@ def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> Sp
     if ui:
         settings["spark.ui.enabled"] = "true"
     quiet = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    settings[JAVA] = " ".join(filter(None, (quiet, settings.get(JAVA))))
+    settings[JAVA] = " ".join(filter(None, (quiet, *ENDING, settings.get(JAVA))))
     for name, value in settings.items():
         builder = builder.config(name, value)
     stderr_filter = StderrFilter()
     is_quiet = pipeline.log_level == "OFF"
-    for name in LOGGERS if is_quiet else ():
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    if is_quiet:
+        for name in LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(_is_not_of_py4j)
     try:
         with stderr_filter.on() if is_quiet else nullcontext(), deaf_children():
             spark = builder.getOrCreate()
@@ -83,7 +90,16 @@ def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> Sp
         why = stderr_filter.first[0] if stderr_filter.first else reason(error)
         raise PipelineError(f"Spark does not start, for which it needs Java: {why}") from None
     spark.sparkContext.setLogLevel(pipeline.log_level)
+    if is_quiet:
+        # It prints a traceback when Java is gone, which the run says in a sentence.
+        server: Any = spark.sparkContext._accumulatorServer
+        server.handle_error = lambda request, address: None
     return spark
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record is none of py4j, which logs some of its errors as nobody's."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 # --- Signals -------------------------------------------------------------------------------------
@@ -164,9 +180,18 @@ class StderrFilter:
 
 
 JAVA_IS_GONE: Final = (
-    "Spark's Java process has ended, as when it is killed or runs out of memory; "
+    "Spark's Java process has ended, as when it is killed; "
     "start the pipeline again, it goes on from its checkpoint"
 )
+OUT_OF_MEMORY: Final = (
+    "Spark's Java process has run out of memory ({memory}): raise 'spark.driver.memory' in "
+    "[spark.conf], so that the batch fits, and set max_bytes_per_trigger in [source] to keep later "
+    "ones smaller; start the pipeline again, it goes on from its checkpoint"
+)
+OUT_OF_MEMORY_STATUS: Final = 3
+"""The exit status of Java with the first of :data:`ENDING`."""
+
+LAST_BREATH_S: Final = 5.0
 
 
 def run(
@@ -222,8 +247,25 @@ def _run_queries(
                 runs.append(Run(query, pipeline.retry, once, reporter))
                 stack.callback(_quietly, runs[-1].stop)
             follow(runs, stopping)
-        except (Py4JNetworkError, ConnectionError):
-            raise PipelineError(JAVA_IS_GONE) from None
+        except Py4JJavaError:
+            raise
+        except (Py4JError, ConnectionError):
+            # Without an answer py4j raises one or the other of its errors.
+            raise PipelineError(_why_java_is_gone(spark, pipeline)) from None
+
+
+def _why_java_is_gone(spark: SparkSession, pipeline: Pipeline) -> str:
+    gateway: Any = spark.sparkContext._gateway
+    # spark-submit has started this process, and not the other way round.
+    process = getattr(gateway, "proc", None)
+    try:
+        status = None if process is None else process.wait(LAST_BREATH_S)
+    except TimeoutExpired:
+        status = None
+    if status != OUT_OF_MEMORY_STATUS:
+        return JAVA_IS_GONE
+    memory = pipeline.spark.get("spark.driver.memory", "1g, Spark's default")
+    return OUT_OF_MEMORY.format(memory=memory)
 
 
 def _quietly(stop: Callable[[], object]) -> None:

@@ -228,3 +228,30 @@ def test_a_wrong_password_ends_a_run_before_spark_is_started(tmp_path: Path) -> 
     assert "refuses: WRONGPASS" in record["message"]
     assert err.rstrip("\n") == record["message"]
     assert "secret" not in out + err
+
+
+def test_a_run_whose_java_has_no_memory_left_ends_with_a_sentence(
+    backend: Backend, tmp_path: Path
+) -> None:
+    (tmp_path / "greedy.py").write_text(
+        "def write(frame, batch, options):\n"
+        "    arrays = frame.sparkSession._jvm.java.util.Arrays\n"
+        "    arrays.copyOf(bytearray(1), 2_000_000_000)\n"
+    )
+    sink = '[[sink]]\nname = "greedy"\ntype = "python"\nfunction = "greedy:write"\n'
+    with backend.client() as client:
+        client.flushall()
+        client.xadd("s", {"n": 1})
+    source, _, rest = text(backend.url).partition("[parse.columns]")
+    file = write(tmp_path, f"{source}{sink}[checkpoint]{rest.partition('[checkpoint]')[2]}")
+    running = process("run", file, "--once", "--json")
+    out, err = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 1
+    said = err.splitlines()[-1]
+    assert said == (
+        "Spark's Java process has run out of memory (700m): raise 'spark.driver.memory' in "
+        "[spark.conf], so that the batch fits, and set max_bytes_per_trigger in [source] to keep "
+        "later ones smaller; start the pipeline again, it goes on from its checkpoint"
+    )
+    assert err.splitlines() == [said]
+    assert [json.loads(line)["message"] for line in out.splitlines()] == [said]
