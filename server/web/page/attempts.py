@@ -32,7 +32,7 @@ class Attempts:
         buckets = [self._all]
         if address in self._of_address:
             buckets.append(self._of_address[address])
-        return -(-max(bucket.next_room(now) - now for bucket in buckets) // 1000)
+        return -(-max(bucket.next_room(now, now) - now for bucket in buckets) // 1000)
 
     def failed(self, address: str) -> None:
         """Notes that a login failed which might be tried."""
