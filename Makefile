@@ -55,8 +55,8 @@ ONE_BY_ONE := -m pytest $(if $(filter-out 0,$(RERUNS)),--reruns $(RERUNS) --reru
 # One more than there are processors, as tests wait now and then: each more takes four seconds to find its tests.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST = $(ONE_BY_ONE) --numprocesses $(WORKERS) --dist worksteal
-# Not those that take long, or compare with a real server.
-FAST := not slow and not reference
+# Not those that take long, compare with a real server, or need Java.
+FAST := not slow and not reference and not spark
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 # Tests start hundreds of processes, each of which would compile all that it imports.

@@ -27,7 +27,7 @@ from tests.mutants.trial import Outcome, try_mutant
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "build" / "mutants"
-FAST: Final = "not slow and not reference"
+FAST: Final = "not slow and not reference and not spark"
 """What `make test` runs."""
 
 

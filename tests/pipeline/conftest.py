@@ -12,7 +12,13 @@ import pytest
 
 from tests.support.extra import SparkFolder
 
-FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis", "rich"))
+PLAIN = (
+    *("test_arrow_rows", "test_progress", "test_redrive", "test_sinks", "test_toml_lines"),
+    *("test_values", "test_values_decoders", "test_values_registry", "test_values_types"),
+)
+"""Files of tests that need no Java."""
+
+FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis", "rich"), PLAIN)
 
 collect_ignore_glob = FOLDER.ignored
 pytest_collection_modifyitems = FOLDER.mark

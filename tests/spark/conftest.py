@@ -13,7 +13,16 @@ import pytest
 
 from tests.support.extra import SparkFolder
 
-FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis"))
+PLAIN = (
+    *("test_arrow", "test_fetching", "test_filters", "test_gc_paused", "test_group_loss"),
+    *("test_group_planner", "test_group_position", "test_group_uncounted", "test_ids"),
+    *("test_limits", "test_loss", "test_offsets", "test_offsets_planner", "test_options"),
+    *("test_polling", "test_progress", "test_ranges", "test_servers", "test_split_points"),
+    *("test_urls", "test_writer"),
+)
+"""Files of tests that need no Java."""
+
+FOLDER = SparkFolder(__file__, ("pyspark", "pyarrow", "pandas", "redis"), PLAIN)
 
 collect_ignore_glob = FOLDER.ignored
 pytest_collection_modifyitems = FOLDER.mark

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
 
-class SparkFolder:
-    """A folder whose tests need the extra ``spark``: they bear the mark of that name.
+def _has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
-    ``missing`` are the packages that are not installed. If there are any, nothing of the folder is
-    to be collected, which is said at the end of the run.
+
+class SparkFolder:
+    """A folder whose tests need Spark: they bear the mark ``spark``.
+
+    Those of the files ``plain`` need its Python packages alone, without Java, as `make test` has
+    them: they bear the mark only if they use a session. ``missing`` are the packages that are not
+    installed. If there are any, nothing of the folder is to be collected, which is said at the end
+    of the run.
     """
 
-    def __init__(self, conftest: str, needed: tuple[str, ...]) -> None:
+    def __init__(self, conftest: str, needed: Collection[str], plain: Collection[str] = ()) -> None:
         self._path = Path(conftest).parent
-        self.missing = [name for name in needed if importlib.util.find_spec(name) is None]
-        self.ignored = ["test_*.py"] if self.missing else []
+        self._plain = {f"{name}.py" for name in plain}
+        self.missing = [name for name in needed if not _has(name)]
+        self.ignored: list[str] = []
+        if self.missing:
+            self.ignored = ["test_*.py"]
+        elif not _has("py4j"):  # The packages may have come without what talks to Java.
+            files = {path.name for path in self._path.glob("test_*.py")}
+            self.ignored = sorted(files - self._plain)
 
     def mark(self, items: list[pytest.Item]) -> None:
         """Marks what is in the folder; for ``pytest_collection_modifyitems``."""
         for item in items:
-            if item.nodeid.startswith(f"tests/{self._path.name}/"):
+            if item.path.parent == self._path and (
+                item.path.name not in self._plain or "spark" in getattr(item, "fixturenames", ())
+            ):
                 item.add_marker("spark")
 
     def tell(self, terminalreporter: pytest.TerminalReporter) -> None:
