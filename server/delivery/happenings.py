@@ -48,6 +48,10 @@ class Happenings:
         """The oldest comes first."""
         return iter(self._ring)
 
+    def forget(self) -> None:
+        """Forgets them all."""
+        self._ring.clear()
+
     def note(self, new: Happening) -> None:
         """Adds one, or counts it with one like it that is not old."""
         ring = self._ring

@@ -20,6 +20,10 @@ from tests.plugin.conftest import Installation, Project
 LIBRARY = "#!lua name=shop\nredis.register_function('sell', function() return 1 end)"
 ENDLESS = "while true do pcall(function() while true do end end) end"
 WRITING = "redis.call('SET', 'k', 'v') while true do end"
+UNEVENTFUL = [
+    *("dead-letters", 0, "redelivered", 0, "consumers-removed", 0, "trimmed", 0, "deleted", 0),
+    *("lately", []),
+]
 
 
 class Left(NamedTuple):
@@ -56,6 +60,26 @@ LEFT = {
         [("CONFIG", "SET", "latency-monitor-threshold", 1), ("DEBUG", "SLEEP", "0.005")],
         ("LATENCY", "LATEST"),
         [],
+    ),
+    "a group that was paused": Left(
+        [
+            ("XGROUP", "CREATE", "orders", "kitchen", "0", "MKSTREAM"),
+            ("PENSTOCK", "POLICY", "SET", "orders", "GROUP", "kitchen", "paused", "yes"),
+        ],
+        ("PENSTOCK", "STATS"),
+        UNEVENTFUL,
+    ),
+    "an entry that is due by the real time": Left(
+        [
+            ("DEBUG", "CLOCK", "FREEZE", 1000),
+            ("XGROUP", "CREATE", "orders", "kitchen", "0", "MKSTREAM"),
+            ("PENSTOCK", "POLICY", "SET", "orders", "dead-letter", "orders:dead"),
+            ("PENSTOCK", "POLICY", "SET", "orders", "ack-wait", "1s", "max-deliveries", 1),
+            ("XADD", "orders", "1-1", "item", "tea"),
+            ("XREADGROUP", "GROUP", "kitchen", "alice", "STREAMS", "orders", ">"),
+        ],
+        ("PENSTOCK", "STATS"),
+        UNEVENTFUL,
     ),
     "a setting": Left(one("CONFIG", "SET", "hz", 100), ("CONFIG", "GET", "hz"), ["hz", "10"]),
     "a password": Left(

@@ -43,6 +43,7 @@ def _reset(server: Services, session: Session, args: Arguments) -> Reply:
     session.seen_ms = server.state.clock()
     server.access.restore(session)
     server.state.timings.forget_all()
+    server.policies.happenings.forget()
     forget_counts(server)
     return RESET_DONE
 
