@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.testing.conditions import Fault, Faults, ServerClock
     from penstock.testing.control import PenstockError, WaitTimeout
+    from penstock.testing.delivery import Policies
     from penstock.testing.fixture import Penstock
     from penstock.testing.server import PenstockServer, RemoteServer
     from penstock.testing.tools import Snapshot
@@ -25,6 +26,7 @@ __all__ = [
     "Penstock",
     "PenstockError",
     "PenstockServer",
+    "Policies",
     "RemoteServer",
     "ServerClock",
     "Snapshot",
@@ -39,6 +41,7 @@ _MODULES = {
     "Penstock": "fixture",
     "PenstockError": "control",
     "PenstockServer": "server",
+    "Policies": "delivery",
     "RemoteServer": "server",
     "ServerClock": "conditions",
     "Snapshot": "tools",

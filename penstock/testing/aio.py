@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from penstock.testing.conditions import Faults, ServerClock
+from penstock.testing.delivery import Policies
 from penstock.testing.tools import LocalTools
 from penstock.testing.trace import Trace
 
@@ -57,6 +58,14 @@ class AsyncFaults(InThread[Faults]):
     disk = _awaited(Faults.disk)
 
 
+class AsyncPolicies(InThread[Policies]):
+    """The policies for asyncio."""
+
+    set = _awaited(Policies.set)
+    get = _awaited(Policies.get)
+    remove = _awaited(Policies.remove)
+
+
 class AsyncTools(InThread[LocalTools]):
     """Does what tests want with a server, awaited: ``await penstock.aio.wait_for_readers(2)``."""
 
@@ -64,6 +73,7 @@ class AsyncTools(InThread[LocalTools]):
         super().__init__(owner)
         self.clock = AsyncClock(owner.clock)
         self.faults = AsyncFaults(owner.faults)
+        self.policies = AsyncPolicies(owner.policies)
 
     ask = _awaited(LocalTools.ask)
     flush = _awaited(LocalTools.flush)
@@ -71,6 +81,8 @@ class AsyncTools(InThread[LocalTools]):
     restart = _awaited(LocalTools.restart)
     snapshot = _awaited(LocalTools.snapshot)
     restore = _awaited(LocalTools.restore)
+    stats = _awaited(LocalTools.stats)
+    redrive = _awaited(LocalTools.redrive)
     wait_until_acknowledged = _awaited(LocalTools.wait_until_acknowledged)
     wait_for_readers = _awaited(LocalTools.wait_for_readers)
     wait_until_idle = _awaited(LocalTools.wait_until_idle)

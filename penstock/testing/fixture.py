@@ -49,7 +49,7 @@ class Penstock(LocalTools):
 
     @cached_property
     def aio(self) -> AsyncTools:
-        """The methods of this object, and of its clock and faults, to be awaited."""
+        """The methods of this object, its clock, faults and policies, to be awaited."""
         from penstock.testing.aio import AsyncTools
 
         return AsyncTools(self)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from penstock.testing import waiting
 from penstock.testing.conditions import Faults, ServerClock
 from penstock.testing.control import Ask, WaitTimeout
+from penstock.testing.delivery import Policies, stats
 from penstock.testing.process import Loss
 from penstock.testing.trace import Trace
 from penstock.testing.waiting import TIMEOUT_S
@@ -80,6 +81,34 @@ class Tools(ABC):
         """Begins to note the commands that clients send, all of them or those of connections whose
         name fits the pattern; a context manager that ends with the block."""
         return Trace(self.ask, client)
+
+    # --- delivery ---------------------------------------------------------------------------
+
+    @property
+    def policies(self) -> Policies:
+        """The policies of streams and consumer groups."""
+        return Policies(self.ask)
+
+    def stats(
+        self, stream: str | None = None, group: str | None = None, *, db: int = 0
+    ) -> dict[str, Any]:
+        """Return what PENSTOCK STATS tells: of a group and its consumers, of all groups of a stream
+        by their names, or without a stream of the server, and what happened ``lately``.
+
+        Raises :class:`PenstockError` if the stream or the group is not there, and
+        :class:`TypeError` for a group without its stream.
+        """
+        return stats(partial(self.ask, db=db), stream, group)
+
+    def redrive(self, stream: str, *ids: str, count: int | None = None, db: int = 0) -> int:
+        """Move dead letters of this stream back to their groups, those with these IDs or all, the
+        oldest first and ``count`` of them at most; return how many were moved.
+
+        Raises :class:`PenstockError` if there are none, or an ID is not one of them.
+        """
+        most = () if count is None else ("COUNT", count)
+        moved: int = self.ask("PENSTOCK", "REDRIVE", stream, *most, *ids, db=db)
+        return moved
 
     # --- waiting ----------------------------------------------------------------------------
 

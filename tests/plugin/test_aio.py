@@ -8,8 +8,9 @@ import inspect
 import pytest
 
 from penstock.testing import Penstock, WaitTimeout
-from penstock.testing.aio import AsyncClock, AsyncFaults, AsyncTools
+from penstock.testing.aio import AsyncClock, AsyncFaults, AsyncPolicies, AsyncTools
 from penstock.testing.conditions import Faults, ServerClock
+from penstock.testing.delivery import Policies
 
 
 async def test_a_reader_in_the_same_loop_is_waited_for(handle: Penstock) -> None:
@@ -58,7 +59,12 @@ PLAIN = {"new_client", "new_async_client", "close"}
 
 @pytest.mark.parametrize(
     ("plain", "awaited"),
-    [(Penstock, AsyncTools), (ServerClock, AsyncClock), (Faults, AsyncFaults)],
+    [
+        (Penstock, AsyncTools),
+        (ServerClock, AsyncClock),
+        (Faults, AsyncFaults),
+        (Policies, AsyncPolicies),
+    ],
 )
 def test_no_method_is_missing(plain: type, awaited: type) -> None:
     names = {name for name, _ in inspect.getmembers(plain, inspect.isfunction)}
