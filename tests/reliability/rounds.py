@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks.driver import Client, pack
-from benchmarks.servers import WATCHED, Running
+from benchmarks.servers import WATCHED, Running, with_options
 from tests.reliability.waits import watching
 
 KEY: Final = "s"
@@ -34,6 +34,8 @@ class Case:
     many: int
     prepare: Act
     act: Act
+    options: tuple[str, ...] = ()
+    """With what the server is started."""
 
 
 # --- many groups of one stream -----------------------------------------------------------------
@@ -130,6 +132,91 @@ def _delete_consumer(client: Client, count: int) -> None:
     client.call("XGROUP", "DELCONSUMER", KEY, GROUP, OWNER)
 
 
+# --- many streams, and what is made of them -----------------------------------------------------
+
+
+def _nothing(client: Client, count: int) -> None:
+    """The server is as it starts."""
+
+
+def _make_streams(client: Client, count: int) -> None:
+    client.feed(pack("XADD", f"s:{number}", "1-1", "f", "v") for number in range(count))
+
+
+ONE_LINE: Final = ("--stream-policy", "s:*", "*", "retention", "1d")
+"""A line with a policy for all of these streams."""
+
+
+def _policed(client: Client, count: int) -> None:
+    client.feed(pack("XADD", f"s:{number}", "*", "f", "v") for number in range(count))
+    _settle()
+
+
+def _swap(client: Client, count: int) -> None:
+    client.call("SWAPDB", 0, 1)
+    _settle()
+
+
+def _flush(client: Client, count: int) -> None:
+    client.call("FLUSHALL")
+    _settle()
+
+
+def _chain(client: Client, count: int) -> None:
+    """Each stream has the next one for its dead letters; the first has a letter to come."""
+    policy = ("PENSTOCK", "POLICY", "SET")
+    client.feed(pack("XADD", f"d:{number}", "1-1", "f", "v") for number in range(count))
+    client.feed(
+        pack(*policy, f"d:{number}", "max-deliveries", 1, "dead-letter", f"d:{number + 1}")
+        for number in range(count)
+    )
+    client.call("XGROUP", "CREATE", "d:0", GROUP, 0)
+    client.call("XREADGROUP", "GROUP", GROUP, OWNER, "STREAMS", "d:0", ">")
+
+
+def _bury(client: Client, count: int) -> None:
+    client.call("XNACK", "d:0", GROUP, "FATAL", "IDS", 1, "1-1")
+    _settle()
+
+
+# --- many nodes, many groups, and what goes of the stream by itself ----------------------------
+
+
+def _many_nodes(client: Client, count: int) -> None:
+    client.call("CONFIG", "SET", "stream-node-max-entries", 1)
+    client.feed(_entries(count))
+
+
+# --- long replies, and messages for many --------------------------------------------------------
+
+
+def _stats(client: Client, count: int) -> None:
+    client.call("PENSTOCK", "STATS", KEY)
+
+
+def _few_groups(client: Client, count: int) -> None:
+    client.call("XADD", KEY, "1-1", "f", "v")
+    client.feed(pack("XGROUP", "CREATE", KEY, f"g{number}", 0) for number in range(count))
+
+
+def _consumers(client: Client, count: int) -> None:
+    client.call("XADD", KEY, "1-1", "f", "v")
+    client.call("XGROUP", "CREATE", KEY, GROUP, 0)
+    client.feed(
+        pack("XGROUP", "CREATECONSUMER", KEY, GROUP, f"c{number}") for number in range(count)
+    )
+
+
+def _tell_consumers(client: Client, count: int) -> None:
+    client.call("XINFO", "CONSUMERS", KEY, GROUP)
+
+
+def _numbers(client: Client, count: int) -> None:
+    client.call("EVAL", NUMBERS, 0, count)
+
+
+NUMBERS: Final = "local t = {} for i = 1, tonumber(ARGV[1]) do t[i] = i end return t"
+
 CASES: Final = (
     Case(
         "`order-by` set for 1,000 groups of 1,000 pending entries",
@@ -144,6 +231,21 @@ CASES: Final = (
     Case("XACK of 20,000 of a lane of 200,000", 200_000, _one_lane, _acknowledge),
     Case("XACK of the last 20,000, backwards", 200_000, _one_lane, _acknowledge_backwards),
     Case("XGROUP DELCONSUMER of who has a lane of 200,000", 200_000, _one_lane, _delete_consumer),
+    Case("150,000 new streams", 150_000, _nothing, _make_streams),
+    Case("SWAPDB of 150,000 streams with a policy", 150_000, _policed, _swap, ONE_LINE),
+    Case("FLUSHALL of 150,000 streams with a policy", 150_000, _policed, _flush, ONE_LINE),
+    Case("a burial in a chain of 100,000 dead-letter streams", 100_000, _chain, _bury),
+    Case(
+        "`retention-bytes` set for 200,000 nodes",
+        *(200_000, _many_nodes, _set("retention-bytes", "1mb")),
+    ),
+    Case(
+        "`retention-unread keep` with 2,000 groups",
+        *(2000, _many_groups, _set("retention", "1d", "retention-unread", "keep")),
+    ),
+    Case("PENSTOCK STATS of 20,000 groups", 20_000, _few_groups, _stats),
+    Case("XINFO CONSUMERS of 100,000", 100_000, _consumers, _tell_consumers),
+    Case("a script that answers 1,000,000 numbers", 1_000_000, _nothing, _numbers),
 )
 """All of them, in the order of the table."""
 
@@ -152,7 +254,7 @@ def measure(case: Case, scale: float) -> float:
     """Return the longest round, in milliseconds of processor time."""
     many = max(int(case.many * scale), 1)
     with (
-        Running(WATCHED) as server,
+        Running(with_options(WATCHED, case.options)) as server,
         Client(server.address) as client,
     ):
         case.prepare(client, many)
