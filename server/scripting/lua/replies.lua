@@ -1,10 +1,12 @@
--- Replies of commands as values of Lua, and values of Lua as replies.
+-- Replies of commands as values of Lua, and values of Lua as replies. `give_way` lets
+-- others have their turn where one call of C would have to do with very much.
 
-local native = ...
+local native, give_way = ...
 
 local byte, find, format, gsub, sub = string.byte, string.find, string.format, string.gsub, string.sub
 local concat, error, ipairs, next, rawget, tonumber, type = table.concat, error, ipairs, next, rawget, tonumber, type
 
+local AT_ONCE = 10000 -- texts that are put together in one call
 local DEEPEST = 7995
 local TOO_DEEP = "-ERR reached lua stack limit\r\n"
 local SMALLEST = "-9223372036854775808"
@@ -239,6 +241,19 @@ function put(out, value, resp3, truth, depth)
   end
 end
 
+local function join(out)
+  if #out <= AT_ONCE then
+    return concat(out)
+  end
+  local pieces, count = {}, #out
+  for first = 1, count, AT_ONCE do
+    local last = first + AT_ONCE - 1
+    pieces[#pieces + 1] = concat(out, "", first, last < count and last or count)
+    give_way()
+  end
+  return concat(pieces)
+end
+
 return {
   decode = function(text)
     return (read(text, 1))
@@ -252,6 +267,6 @@ return {
     end
     local out = {}
     put(out, value, resp3, truth, 1)
-    return concat(out)
+    return join(out)
   end,
 }

@@ -440,7 +440,7 @@ globals.coroutine = protect(coroutines)
 
 -- Libraries ---------------------------------------------------------------------------------------
 
-local replies = parts.replies(native)
+local replies = parts.replies(native, tick)
 for name, inside in pairs(parts.libraries(native, fail)) do
   globals[name] = protect(inside)
 end
@@ -455,9 +455,9 @@ local function compile_script(text)
   return compile(text, "@user_script")
 end
 
-local function finish(ok, value, sha, resp3)
+local function finish(ok, value, sha)
   if ok then
-    return replies.encode(value, resp3, native.state.resp3)
+    return value
   end
   if type(value) ~= "table" then -- there was no memory left to say more
     value = { text = "ERR " .. tostring(value), place = "" }
@@ -472,13 +472,19 @@ local function begin()
 end
 
 -- Runs a function; its result in RESP, and behind an error whether that has been counted. The line
--- of an error lacks its end.
+-- of an error lacks its end. Others have their turn while a long result is written, too.
 local function execute(body, name, resp3)
   native.state.resp3 = false
   begin()
   local ok, value = xpcall(body, explain)
+  if ok then
+    local result = value
+    ok, value = xpcall(function()
+      return replies.encode(result, resp3, native.state.resp3)
+    end, explain)
+  end
   sethook()
-  return finish(ok, value, name, resp3)
+  return finish(ok, value, name)
 end
 
 local function run(script, sha, resp3, keys, arguments)

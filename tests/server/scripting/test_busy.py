@@ -159,6 +159,37 @@ def test_others_have_their_turn_after_each_long_repetition(
         assert len(turns) == expected
 
 
+def test_others_have_their_turn_while_a_long_reply_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[bool] = []
+
+    def tick(_: LongRunning, takes_much: bool = False) -> int:
+        turns.append(takes_much)
+        return MOST_STEPS
+
+    monkeypatch.setattr(LongRunning, "tick", tick)
+    client = Direct().client()
+    fill = "local t = {} for i = 1, 50000 do t[i] = i end"
+    assert client.send("EVAL", f"{fill} return #t", 0) == b":50000\r\n"
+    without = len(turns)
+    turns.clear()
+    numbers = b"".join(b":%d\r\n" % number for number in range(1, 50_001))
+    assert client.send("EVAL", f"{fill} return t", 0) == b"*50000\r\n" + numbers
+    assert len(turns) > without + 50_000 // 10_000
+
+
+def test_a_script_can_be_ended_while_its_reply_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = iter([MOST_STEPS] * 8)
+    monkeypatch.setattr(LongRunning, "tick", lambda *_: next(left, 0))
+    script = "local t = {} for i = 1, 50000 do t[i] = i end return t"
+    reply = Direct().client().send("EVAL", script, 0)
+    assert reply is not None
+    assert reply.startswith(b"-ERR Script killed by user with SCRIPT KILL... script: ")
+
+
 def test_shutdown_nosave_ends_a_server_whose_script_runs(
     penstock: PenstockThread, client: Redis, author: Redis
 ) -> None:
