@@ -34,6 +34,9 @@ LOOKED_AT: Final = 2000
 """How many entries are looked at in a slice where some of them may be needed yet, and how many go
 at most whose grace is over; the others have their turn in the next slice."""
 
+FEW_GROUPS: Final = 50
+"""Of more groups than this fewer entries are looked at in a slice: each asks every group."""
+
 _SPARE: Final = 64
 """How many entries in their grace may always be noted, even if the stream has few."""
 
@@ -97,7 +100,8 @@ class StreamAgenda:
             return 0
         following = 0
         if stream.groups:
-            found, following = needed_by_none(stream, self.grace_sought_from, ids.MAX, LOOKED_AT)
+            start, most = self.grace_sought_from, _looked_at(stream)
+            found, following = needed_by_none(stream, start, ids.MAX, most)
             for entry_id in found:
                 heapq.heappush(self.in_grace, entry_id)
         self.grace_sought_from = following or None
@@ -164,6 +168,11 @@ class StreamAgenda:
         """Notes that all has gone that should."""
         self.not_before = 0
         self._step = AGE_STEP_MS
+
+
+def _looked_at(stream: Stream) -> int:
+    """How many entries are looked at in a slice where each of the groups may need them."""
+    return max(LOOKED_AT * FEW_GROUPS // max(len(stream.groups), FEW_GROUPS), 1)
 
 
 def drop_acknowledged(
@@ -293,7 +302,7 @@ def _remove_unneeded(
 ) -> int:
     """Removes up to ``most`` of the next entries from ``start`` to below ``end`` that no group has
     to read or to acknowledge; returns the ID at which to go on, 0 at the end."""
-    free, following = needed_by_none(stream, start, end, LOOKED_AT)
+    free, following = needed_by_none(stream, start, end, _looked_at(stream))
     removed = _delete(db, key, stream, free[:most], trimmed=True)
     return following if removed < most else 0
 

@@ -187,6 +187,26 @@ def test_entries_that_are_kept_for_a_group_are_looked_at_in_slices(
     ]
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ("retention", 1000, "retention-unread", "keep"),
+        ("delete", "acked", "delete-grace", 9_000_000_000_000),
+    ],
+)
+def test_the_more_groups_are_asked_the_fewer_entries_are_looked_at_in_a_slice(
+    policy: tuple[str | int, ...],
+) -> None:
+    groups = 4 * retention.FEW_GROUPS
+    kitchen = filled(retention.LOOKED_AT // 4 * 3)
+    for number in range(1, groups):
+        kitchen.ask("XGROUP", "CREATE", KEY, f"g{number}", "$")
+    kitchen.set_stream(*policy)
+    slices = Slices(kitchen)
+    slices.run()
+    assert len(slices.each) == 4 + 1
+
+
 def test_what_has_gone_counts_though_the_end_of_the_look_removed_nothing() -> None:
     kitchen = filled(2 * retention.LOOKED_AT)
     kitchen.set_stream("retention", 1000, "retention-unread", "keep")
