@@ -466,9 +466,9 @@ class Connection(asyncio.Protocol):
         if self.session is not None:
             self.session.link.bytes_out += len(data)
         if not self.check_output(len(data)):
-            self._emit(data)
+            self._emit(data, is_message=True)
 
-    def _emit(self, data: bytes) -> None:
+    def _emit(self, data: bytes, is_message: bool = False) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
         if self._server.traffic.gate.holding:
             self._unreleased += len(data)
@@ -480,12 +480,12 @@ class Connection(asyncio.Protocol):
                 self._follow_reading()
             self._server.traffic.gate.hold(self, data)
         elif self._kept or not self._peers.output.direct:
-            self._keep_output(data)
+            self._keep_output(data, is_message)
         else:
             self._peers.output.direct -= 1
             self.transport.write(data)
 
-    def _keep_output(self, data: bytes) -> None:
+    def _keep_output(self, data: bytes, is_message: bool) -> None:
         """Lets output wait for the end of the round if it is small."""
         if len(self._kept) + len(data) > LARGEST:
             self.send_kept()
@@ -494,7 +494,7 @@ class Connection(asyncio.Protocol):
             self._kept += data
         else:
             self._kept = data
-            self._peers.output.add(self)
+            self._peers.output.add(self, is_message)
 
     def send_kept(self) -> None:
         """Sends what was kept until now, if anything was and the connection is still open."""

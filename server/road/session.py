@@ -340,9 +340,7 @@ class Session:
     @property
     def is_pushed_to(self) -> bool:
         """Whether the client is sent what it has not asked for, command by command."""
-        if self.listening is not NOTHING and self.subscriptions:
-            return True
-        return bool(self.reasons & reasons.MONITORING)
+        return self.listening is not NOTHING or bool(self.reasons & reasons.MONITORING)
 
     def monitor(self, begins: bool) -> None:
         """Begins or ends to be shown every command."""

@@ -10,6 +10,9 @@ Therefore output is sent directly, but for one in :data:`DIRECT`: that one is ke
 comes in its round. If at least :data:`FEW` connections had something, so does every round from then
 on, until one has less.
 
+**Messages.** What a client gets without having asked waits for the end of the round however many
+have such output: each further event of the round goes to all of them, in the same write.
+
 **Limits.** :class:`OutputLimits` says when more has piled up for a client that does not read than
 ``client-output-buffer-limit`` allows.
 """
@@ -51,13 +54,19 @@ class RoundOutput:
         self.direct = DIRECT
         self._turns = turns
         self._keepers: list[Keeper] = []
+        self._listeners: list[Keeper] = []
+        """Those whose output began with a message."""
         self._sent = 0
         self._round = EndOfRound(self._end_round)
         self._until_ns = 0
 
-    def add(self, keeper: Keeper) -> None:
-        """Lets a connection send what it keeps at the end of the round."""
+    def add(self, keeper: Keeper, is_message: bool = False) -> None:
+        """Lets a connection send what it keeps at the end of the round, or before that if many
+        have something, unless it is a message."""
         self._round.schedule()
+        if is_message:
+            self._listeners.append(keeper)
+            return
         keepers = self._keepers
         if not keepers:
             self._until_ns = self._turns.nanoseconds + PATIENCE_NS
@@ -73,6 +82,8 @@ class RoundOutput:
 
     def _end_round(self) -> None:
         """Sends what is left, and judges whether to go on like this."""
+        self._keepers += self._listeners
+        self._listeners = []
         self._send()
         if self._sent < FEW:
             self.direct = DIRECT

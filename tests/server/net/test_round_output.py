@@ -72,6 +72,18 @@ def test_output_does_not_wait_for_more_than_a_millisecond_of_other_requests() ->
     assert in_a_loop(scenario) == [0, 1, 2, 3]
 
 
+def test_messages_wait_for_the_end_of_the_round_however_many_get_them() -> None:
+    def scenario(output: RoundOutput, turns: Turns, sent: list[int]) -> None:
+        for name in range(3 * MOST):
+            output.add(Recorder(name, sent), is_message=True)
+        turns.nanoseconds += 2 * PATIENCE_NS
+        for name in range(3 * MOST, 4 * MOST):
+            output.add(Recorder(name, sent))
+        assert sent == list(range(3 * MOST, 4 * MOST)), "replies do not wait for messages"
+
+    assert in_a_loop(scenario)[MOST:] == list(range(3 * MOST))
+
+
 async def rounds(*sizes: int) -> RoundOutput:
     """Output of so many connections in one round after the other."""
     output = RoundOutput(Turns())
@@ -94,6 +106,7 @@ class Clients:
     def __init__(self) -> None:
         self.direct = Direct(appendonly="no")
         self.a, self.b = Wire(self.direct), Wire(self.direct)
+        self.listeners: list[Wire] = []
         self.direct.server.listening.connections.output.direct = 0
 
     def read(self, client: Wire, *requests: str) -> None:
@@ -119,6 +132,24 @@ def test_two_reads_of_a_round_are_answered_in_one_write_at_its_end() -> None:
         assert clients.a.take() == b""
 
     assert conversation(steps).a.take() == b"+PONG\r\n$3\r\none\r\n"
+
+
+def test_the_events_of_a_round_reach_each_of_many_listeners_in_one_write() -> None:
+    def steps(clients: Clients) -> None:
+        clients.read(clients.b, "CONFIG SET notify-keyspace-events E$")
+        clients.listeners += [Wire(clients.direct) for _ in range(MOST + 1)]
+        for listener in clients.listeners:
+            clients.read(listener, "SUBSCRIBE __keyevent@0__:set")
+        clients.direct.server.listening.connections.output._end_round()
+        assert all(listener.take() for listener in clients.listeners)
+        clients.direct.server.listening.connections.output.direct = 0
+        for number in range(20):
+            clients.read(clients.b, f"SET key {number}")
+        assert [listener.take() for listener in clients.listeners] == [b""] * (MOST + 1)
+
+    message = b"*3\r\n$7\r\nmessage\r\n$18\r\n__keyevent@0__:set\r\n$3\r\nkey\r\n"
+    got = [listener.take() for listener in conversation(steps).listeners]
+    assert got == [20 * message] * (MOST + 1)
 
 
 def test_what_was_kept_leaves_before_the_connection_ends() -> None:
