@@ -77,7 +77,7 @@ def test_the_shell_shows_what_the_page_shows(
 def test_what_is_to_be_sent_before_each_test_resets_the_server(server: PenstockServer) -> None:
     lines = [line for line in shell_lines(page("commands")) if not line.startswith("docker")]
     commands = [line.split() for line in lines if "action" not in line and "penstock" not in line]
-    assert len(commands) == 5
+    assert commands == [["DEBUG", "RESET"], ["FLUSHALL"]]
     server.clock.freeze(1000)
     server.ask("SET", "k", "v")
     number = server.ask("DEBUG", "FAULT", "ADD", "XADD", "CLOSE")

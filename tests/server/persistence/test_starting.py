@@ -189,7 +189,7 @@ async def test_a_unix_socket_has_its_permissions_before_anybody_can_connect(
         change(target, mode)
 
     monkeypatch.setattr(os, "chmod", connecting)
-    rig = Rig(tmp_path, unixsocket=str(path), unixsocketperm="700")
+    rig = Rig(tmp_path, port=str(free_port()), unixsocket=str(path), unixsocketperm="700")
     await rig.start()
     assert refused == [True]
     assert path.stat().st_mode & 0o777 == 0o700
@@ -201,7 +201,7 @@ async def test_the_socket_that_a_killed_server_has_left_is_replaced(tmp_path: Pa
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as former:
         former.bind(str(path))
-    rig = Rig(tmp_path, unixsocket=str(path))
+    rig = Rig(tmp_path, port=str(free_port()), unixsocket=str(path))
     await rig.start()
     with AsyncClient(str(path)) as client:
         assert await client.ask("PING") == b"PONG"
