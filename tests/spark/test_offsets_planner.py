@@ -50,6 +50,7 @@ def test_an_offset_says_where_its_batch_begins_and_ends(on_each: redis.Redis) ->
     [
         ({"startingOffsets": "latest"}, ["4-0"]),
         ({"startingOffsets": '{"s": "1-2"}'}, ["2-1", "3-0", "4-0"]),
+        ({"startingOffsets": '{"s": "3-0"}'}, ["4-0"]),
         ({"startingOffsets": '{"s": "latest"}'}, ["4-0"]),
         ({"startingOffsets": "earliest", "startingTimestamp": ""}, ["1-1", "1-2", "2-1"]),
         ({"startingTimestamp": "2"}, ["2-1", "3-0", "4-0"]),
