@@ -17,9 +17,9 @@ class SparkFolder:
     """A folder whose tests need Spark: they bear the mark ``spark``.
 
     Those of the files ``plain`` need its Python packages alone, without Java, as `make test` has
-    them: they bear the mark only if they use a session. ``missing`` are the packages that are not
-    installed. If there are any, nothing of the folder is to be collected, which is said at the end
-    of the run.
+    them: they bear the mark only if they use a session, or another server than Penstock.
+    ``missing`` are the packages that are not installed. If there are any, nothing of the folder is
+    to be collected, which is said at the end of the run.
     """
 
     def __init__(self, conftest: str, needed: Collection[str], plain: Collection[str] = ()) -> None:
@@ -36,10 +36,14 @@ class SparkFolder:
     def mark(self, items: list[pytest.Item]) -> None:
         """Marks what is in the folder; for ``pytest_collection_modifyitems``."""
         for item in items:
-            if item.path.parent == self._path and (
-                item.path.name not in self._plain or "spark" in getattr(item, "fixturenames", ())
-            ):
+            if item.path.parent == self._path and not self._is_plain(item):
                 item.add_marker("spark")
+
+    def _is_plain(self, item: pytest.Item) -> bool:
+        chosen = getattr(item, "callspec", None)
+        server = "penstock" if chosen is None else chosen.params.get("each_backend", "penstock")
+        uses_session = "spark" in getattr(item, "fixturenames", ())
+        return item.path.name in self._plain and not uses_session and server == "penstock"
 
     def tell(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Says aloud that nothing was run; for ``pytest_terminal_summary``."""
