@@ -225,17 +225,18 @@ def test_a_repeated_batch_adds_nothing_on_a_server_without_idempotent_ids(
     ("text", "message"),
     [
         (
-            '[[transform]]\nname = "t"\nsql = "SELECT nothing FROM entries"\n[[sink]]\npath="o"\n',
+            '[[transform]]\nname = "t"\nsql = "SELECT nothing FROM (SELECT * FROM entries)"\n'
+            '[[sink]]\npath="o"\n',
             "transform 't': [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column, variable, or function "
             "parameter with name `nothing` cannot be resolved. Did you mean one of the following?",
         ),
         (
-            '[[transform]]\nname = "t"\nsql = "SELEC 1"\n[[sink]]\npath="o"\n',
-            "transform 't': [PARSE_SYNTAX_ERROR] Syntax error at or near 'SELEC'",
+            '[[transform]]\nname = "t"\nsql = "SELECT 1 FRM entries x"\n[[sink]]\npath="o"\n',
+            "transform 't': [PARSE_SYNTAX_ERROR] Syntax error at or near 'entries'",
         ),
         (
-            '[[transform]]\nname = "t"\nsql = "SELECT item, count(*) AS n FROM entries GROUP BY '
-            'item"\n[[sink]]\npath="o"\n',
+            '[[transform]]\nname = "t"\nsql = "SELECT count(*) AS n FROM entries"'
+            '\n[[sink]]\npath="o"\n',
             "sink 't': [STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output "
             "mode: append.",
         ),
@@ -245,9 +246,9 @@ def test_a_repeated_batch_adds_nothing_on_a_server_without_idempotent_ids(
             "transform 't': the watermark's column 'item' is no timestamp",
         ),
         (
+            '[[transform]]\nname = "t"\nsql = "SELECT * FROM (SELECT item, qty FROM entries)"\n'
             '[[sink]]\npath="o"\npartition_by = ["none"]\n',
-            "sink 'entries': partition_by names 'none', which table 'entries' does not have; it "
-            "has stream, id, timestamp, item, qty, at",
+            "sink 't': partition_by names 'none', which table 't' does not have; it has item, qty",
         ),
         (
             '[[transform]]\nname = "t"\nsql = "SELECT item AS batch FROM entries"\n[[sink]]\n'
@@ -273,7 +274,8 @@ def test_what_spark_refuses_is_told_before_anything_runs(
 
 
 def test_bad_sql_has_the_line_of_its_transform(load_text: Load) -> None:
-    text = head("redis://h") + '[[transform]]\nname = "t"\nsql = "x"\n[[sink]]\npath="o"\n'
+    text = head("redis://h") + '[[transform]]\nname = "t"\nsql = "SELECT id FROM entries"\n'
+    text += '[[sink]]\npath="o"\n'
     problem = _problem(load_text(text), "transform 't': [X] no")
     assert (problem.line, problem.key) == (10, "transform[1]")
 
