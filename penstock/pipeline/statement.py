@@ -41,7 +41,7 @@ class _Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Statement:
-    """What a statement reads and gives; columns are None where they are not known."""
+    """Holds what a statement reads and gives; columns are None where they are not known."""
 
     beginning: str
     tables: tuple[str, ...]

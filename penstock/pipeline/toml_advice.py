@@ -14,7 +14,7 @@ _NUMBER_AND_MORE: Final = re.compile(r"[\d+-][^#\"']*")
 
 
 def advice(line: str, reason: str) -> str:
-    """What to do about a line that the parser refuses with a reason; empty if that says enough."""
+    """Advise on a line that the parser refuses with a reason; empty if that says enough."""
     if "twice" in reason or "overwrite" in reason or "mutate" in reason:
         return _twice(line)
     if header := _HEADER.fullmatch(line):
@@ -36,7 +36,7 @@ def _twice(line: str) -> str:
 
 
 def _value(line: str) -> str:
-    """What is wrong with the value of a line: most often the quotes around it are missing."""
+    """Advise on the value of a line: most often the quotes around it are missing."""
     pair = _PAIR.fullmatch(line)
     if pair is None:
         return ""

@@ -56,7 +56,7 @@ def parse_frame(frame: DataFrame, parse: Parse) -> DataFrame:
 
 
 def without_nul(frame: DataFrame, parse: Parse) -> DataFrame:
-    """What :func:`parse_frame` gives, with entries as bad of which a text holds U+0000."""
+    """Mark entries of :func:`parse_frame` as bad of which a text holds U+0000."""
     found = {c.name: has_nul(name(c.name), parse_type(c.type)) for c in parse.columns}
     if parse.unknown is not None:
         found[parse.unknown] = has_nul(name(parse.unknown), parse_type("map<string,string>"))

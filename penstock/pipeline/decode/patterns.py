@@ -32,7 +32,7 @@ _QUOTED: Final = re.compile(r"'(?:[^']|'')*'")
 
 
 def check_pattern(pattern: str) -> str | None:
-    """What is wrong with a pattern of Spark; None if nothing is."""
+    """Say what is wrong with a pattern of Spark; None if nothing is."""
     bare = _QUOTED.sub(" ", pattern)
     if "'" in bare:
         return "a quote is not closed"
@@ -50,7 +50,7 @@ def check_pattern(pattern: str) -> str | None:
 
 
 def _misread(found: set[str], bare: str) -> str | None:
-    """What of a pattern is taken for something else than is meant."""
+    """Say what of a pattern is taken for something else than is meant."""
     if "D" in found and found & {"M", "L"}:
         return f"D is the day of the year, d that of the month{_lower(bare)}"
     if "m" in found and not found & {"H", "h", "k", "K", "M", "L", "D"}:

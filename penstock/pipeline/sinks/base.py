@@ -52,7 +52,7 @@ class Batch(NamedTuple):
 
     @property
     def mark(self) -> BatchMark:
-        """What a place remembers of the batch."""
+        """Return what a place remembers of the batch."""
         return BatchMark(self.number, self.end)
 
 

@@ -97,7 +97,7 @@ class TableSink(Sink):
 
     @property
     def whose(self) -> str:
-        """What does not take them, in words."""
+        """Name what does not take them."""
         return f"type '{self.kind}'"
 
     @abstractmethod
