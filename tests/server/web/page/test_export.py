@@ -39,7 +39,7 @@ def pieces(log: EntryLog, pace: Hurried) -> list[str]:
     """What is sent of all entries."""
 
     async def collected() -> list[str]:
-        return [text async for text in lines_of(log, every, pace)]
+        return [text async for text in lines_of(log, every, pace.slice)]
 
     return asyncio.run(collected())
 
