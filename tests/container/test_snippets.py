@@ -149,21 +149,22 @@ def test_a_server_for_tests_starts_with_testcontainers(
 
 def test_the_commands_that_are_shown_run(containers: Containers, tmp_path: Path) -> None:
     lines = re.findall(r"^    docker run( .*)$", PAGE, re.MULTILINE)
-    assert len(lines) == 7
+    assert len(lines) == 8
     arguments = [line.partition(" penstock")[2].split() for line in lines]
     file = tmp_path / "my.conf"
     file.write_text("")
     tmp_path.chmod(0o755)
     file.chmod(0o644)
     mounted = ("--volume", f"{file}:/etc/my.conf:ro")
-    for words in (*arguments[:3], arguments[5]):
+    for words in (*arguments[:3], arguments[6]):
         with containers.start(*words, options=mounted).client() as client:
             assert client.ping()
     assert "No such file" in containers.run(*arguments[3], status=1)
+    assert "orders:6379/0 can't be reached" in containers.run(*arguments[4], status=1)
     file.write_text("sesame\n")
-    options = lines[4].rpartition(" penstock")[0].replace("./password", str(file))
+    options = lines[5].rpartition(" penstock")[0].replace("./password", str(file))
     client = containers.start(options=tuple(shlex.split(options))).client("sesame")
     with client:
         assert client.acl_whoami() == "default"
-    container = containers.start(options=tuple(shlex.split(lines[6].rpartition(" penstock")[0])))
+    container = containers.start(options=tuple(shlex.split(lines[7].rpartition(" penstock")[0])))
     until(lambda: container.inspect()["State"]["Health"]["Status"] == "healthy")
