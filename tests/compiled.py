@@ -48,6 +48,7 @@ LEFT_OUT: Final = {
     "it is of the data source or of pipelines, of which nothing is compiled": (
         "tests/spark/",
         "tests/pipeline/",
+        "tests/pipeline_plain/",
     ),
     "it derives a class, which a compiled one does not allow": (
         "tests/storage/test_cursor.py::test_whoever_reads_on_searches_once",
