@@ -2,8 +2,8 @@
 
     python -m tests.conformance.record --server redis-server --out FOLDER [TOPIC ...]
 
-Starts the given server on a free port, plays every script in both protocols and writes one file
-for each. Topics to record may be named; the default is all of them. Scripts about newer features
+Starts the given server on a free port, plays every script in both protocols and writes a file for
+each. Topics to record may be named; the default is all of them. Scripts about newer features
 are not recorded: their replies are written in the scripts themselves.
 """
 
@@ -38,10 +38,12 @@ def main() -> None:
 
 
 def record(server: Server, topic: Topic, folder: Path) -> None:
-    """Write a topic's transcripts."""
-    for protocol in (2, 3):
-        played = [(case.name, play(Player(server, protocol, case))) for case in topic.cases]
-        transcripts.write(transcripts.path_of(folder, topic.name, protocol), played)
+    """Write a topic's transcript."""
+    played = [
+        (case.name, [play(Player(server, each, case)) for each in transcripts.PROTOCOLS])
+        for case in topic.cases
+    ]
+    transcripts.write(transcripts.path_of(folder, topic.name), played)
     print(f"{topic.name}: {len(topic.cases)} cases")
 
 

@@ -22,14 +22,14 @@ def conversations(topics: list[Topic]) -> list[object]:
         pytest.param(topic, case, protocol, id=f"{topic.name}-RESP{protocol}-{case.name}")
         for topic in topics
         for case in topic.cases
-        for protocol in (2, 3)
+        for protocol in transcripts.PROTOCOLS
     ]
 
 
 @cache
-def transcript_of(topic: str, protocol: int) -> transcripts.Transcript:
-    """The recorded replies of a topic."""
-    return transcripts.read(transcripts.path_of(transcripts.TRANSCRIPTS, topic, protocol))
+def transcript_of(topic: str) -> dict[int, transcripts.Transcript]:
+    """The recorded replies of a topic, by protocol."""
+    return transcripts.read(transcripts.path_of(transcripts.TRANSCRIPTS, topic))
 
 
 def recorded_replies(topic: Topic, case: Case, protocol: int) -> list[bytes | None]:
@@ -37,7 +37,7 @@ def recorded_replies(topic: Topic, case: Case, protocol: int) -> list[bytes | No
     steps = [step for step in case.steps if step.observed]
     if topic.since is not None:
         return [None] * len(steps)
-    recorded = transcript_of(topic.name, protocol).get(case.name, [])
+    recorded = transcript_of(topic.name)[protocol].get(case.name, [])
     assert [line for line, _ in recorded] == [step.line for step in steps], "record this case again"
     return [reply for _, reply in recorded]
 

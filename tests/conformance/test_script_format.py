@@ -10,6 +10,7 @@ import pytest
 from . import transcripts
 from .marks import Expectation, expectation, normalise, parse_mark
 from .notation import NotationError, reply_bytes
+from .player import Observation
 from .quoting import QuotingError, split_arguments
 from .resp import Incomplete, encode, escape, parse, unescape
 from .script import SCRIPTS, ScriptError, all_topics, read_step, read_topic
@@ -159,11 +160,27 @@ def test_no_two_cases_of_a_topic_share_a_name(tmp_path: Path) -> None:
 
 def test_every_case_that_can_be_recorded_is_recorded() -> None:
     for topic in all_topics():
-        for protocol in (2, 3):
-            path = transcripts.path_of(transcripts.TRANSCRIPTS, topic.name, protocol)
-            assert path.exists() == (topic.since is None)
-            if topic.since is None:
-                assert list(transcripts.read(path)) == [case.name for case in topic.cases]
+        path = transcripts.path_of(transcripts.TRANSCRIPTS, topic.name)
+        assert path.exists() == (topic.since is None)
+        if topic.since is None:
+            for transcript in transcripts.read(path).values():
+                assert list(transcript) == [case.name for case in topic.cases]
+
+
+def test_a_transcript_has_one_line_where_both_protocols_reply_alike(tmp_path: Path) -> None:
+    [topic] = [topic for topic in all_topics() if topic.name == "xadd"]
+    first, second = [step for case in topic.cases for step in case.steps if step.observed][:2]
+    in_resp2 = [Observation(first, b""), Observation(second, b"$-1\r\n")]
+    in_resp3 = [Observation(first, b""), Observation(second, b"_\r\n")]
+    path = transcripts.path_of(tmp_path, "topic")
+    transcripts.write(path, [("a case", [in_resp2, in_resp3])])
+    lines = ["## a case", f"> {first.line}", ""]
+    lines += [f"> {second.line}", "RESP2 $-1\\r\\n", "RESP3 _\\r\\n", ""]
+    assert path.read_text().split("\n") == lines
+    assert transcripts.read(path) == {
+        2: {"a case": [(first.line, b""), (second.line, b"$-1\r\n")]},
+        3: {"a case": [(first.line, b""), (second.line, b"_\r\n")]},
+    }
 
 
 def test_there_is_a_case_for_each_of_the_sixty() -> None:
@@ -174,8 +191,8 @@ def test_there_is_a_case_for_each_of_the_sixty() -> None:
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_every_reply_written_by_hand_can_be_read(protocol: int) -> None:
     for topic in all_topics():
-        path = transcripts.path_of(transcripts.TRANSCRIPTS, topic.name, protocol)
-        recorded = transcripts.read(path) if topic.since is None else {}
+        path = transcripts.path_of(transcripts.TRANSCRIPTS, topic.name)
+        recorded = transcripts.read(path)[protocol] if topic.since is None else {}
         for case in topic.cases:
             steps = [step for step in case.steps if step.observed]
             replies = (
