@@ -23,9 +23,9 @@
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
-# make fuzz [ARGS="lua --runs 500"] random inputs for parser, dispatcher, loader, lua, payload, rdb or disk
-# make mutants [ARGS="--mutants 300"]  change the product in one place at a time, and list what no fast test notices;
-#                                 takes half an hour; --help says more
+# make fuzz [ARGS="lua --runs 9"]  random inputs for parser, dispatcher, loader, lua, payload, rdb or disk
+# make mutants [ARGS="--seed 2"]  change the product in one place at a time, and list what no fast test notices; takes
+#                                 half an hour; --help says more
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
 # make docs                       the documentation as a site, below build/docs/site
 # make pictures                   draw the pictures of the documentation again
@@ -69,9 +69,12 @@ SOURCES := setup.py pyproject.toml $(shell find building penstock protocol pyspa
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
+.PHONY: help run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
 	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark pipeline-histories demo \
 	bench-spark bench docs pictures format clean alone
+
+help: # what stands at the top of this file
+	@sed -n '/^#/!q; s/^# //p' $(firstword $(MAKEFILE_LIST))
 
 run:
 	@exec $(PYTHON) tools/run.py run $(ARGS)

@@ -139,6 +139,13 @@ def test_the_make_commands_exist() -> None:
         subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
 
 
+def test_make_alone_prints_what_there_is_and_does_nothing() -> None:
+    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert printed.startswith("make run ")
+    assert {"make test", "make clean"} <= {line[:10].strip() for line in printed.splitlines()}
+    assert "#" not in printed
+
+
 def test_pip_can_install_what_is_shown() -> None:
     shown = re.findall(r"(?:^    |`)pip install ('?\.\S*?'?)(?:`| |$)", README, re.MULTILINE)
     assert shown == [".", "'.[web]'", "'.[spark]'"]
