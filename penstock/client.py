@@ -21,9 +21,14 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from hiredis import pack_command
-from redis.connection import DefaultParser
 from redis.crc import key_slot
-from redis.exceptions import AuthenticationError, ConnectionError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError,
+    RedisError,
+    ResponseError,
+    WatchError,
+)
 
 from penstock.terminal import shown
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
@@ -59,7 +64,7 @@ def client_error(server: str, error: Exception) -> ServerFailed | CommandRefused
     """Return what an error of redis-py means to the user; ``server`` is the name to begin with."""
     text = shown(describe(server, error))
     if isinstance(error, _ReplyTooLong):
-        return ServerFailed(f"{server} sends a reply of more than {MOST_BYTES:,} bytes")
+        return ServerFailed(f"{server} sends {error}")
     if isinstance(error, AuthenticationError) or not isinstance(error, ResponseError):
         return ServerFailed(text)
     return CommandRefused(text) if _code(error) in ONE_KEY_ONLY else ServerFailed(text)
@@ -155,6 +160,11 @@ MOST_BYTES: Final = 1 << 30
 MISREAD: Final = (TypeError, ValueError, LookupError, AttributeError)
 """What follows where a reply is of another type, or has other parts, than the command's has."""
 
+Asked = tuple[int, str]
+"""How many commands there were on all connections before, and the last one's first words."""
+
+NOTHING_ASKED: Final[Asked] = (0, "")
+
 _pack: Final[Callable[[tuple[Argument, ...]], bytes]] = pack_command  # type: ignore[assignment]
 """A command as bytes. (The stub of hiredis speaks of tuples of one element.)"""
 
@@ -210,27 +220,23 @@ class _Metered:
         found: int = self._sock.recv_into(buffer)
         self.read += found
         if self.read > MOST_BYTES:
-            raise _ReplyTooLong
+            raise _ReplyTooLong(f"a reply of more than {MOST_BYTES:,} bytes")
         return found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sock, name)
 
 
-class _Parser(DefaultParser):  # type: ignore[misc, valid-type]
-    """Reads replies that are not longer than :data:`MOST_BYTES`."""
+def _meter(connection: Any) -> None:
+    """Have a connection of redis-py read no reply that is longer than :data:`MOST_BYTES`."""
+    metered = connection._sock = _Metered(connection._sock)
+    read_response = type(connection).read_response
 
-    _sock: Any
+    def read(*args: Any, **others: Any) -> Any:
+        metered.read = 0
+        return read_response(connection, *args, **others)
 
-    def on_connect(self, connection: Any, **others: Any) -> None:
-        """Begins to read from a connection."""
-        super().on_connect(connection, **others)
-        self._sock = _Metered(self._sock)
-
-    def read_response(self, *args: Any, **others: Any) -> Any:
-        """Return the next reply."""
-        self._sock.read = 0
-        return super().read_response(*args, **others)
+    connection.read_response = read
 
 
 class Connection:
@@ -245,14 +251,12 @@ class Connection:
         self.db = db
         self.address = address
         self.name = f"{role} {shown(address.place)}/{db}"
-        self.asked = (0, "")
-        """The last command, and how many there were on all connections before."""
+        self.asked = NOTHING_ASKED
         url = replace(address.server, database=db)
         given = dict(url.settings)
         defaults = {name: value for name, value in TIMEOUTS_S.items() if name not in given}
-        client = connect(ServerSettings((url,), 0, defaults), url)
+        client = connect(ServerSettings((url,), 0, defaults), url, _meter)
         self._connection = client.connection_pool.make_connection()
-        self._connection.set_parser(_Parser)
         try:
             with readable(self):
                 self._connection.connect()
@@ -337,7 +341,7 @@ class Connection:
         """The replies in order, errors of the server among them."""
         if not commands:
             return []
-        self.asked = (next(_commands), " ".join(map(_word, commands[-1][:2])))
+        self.asked = _asked(commands[-1])
         try:
             packed = b"".join([_pack(tuple(command)) for command in commands])
             self._connection.send_packed_command([packed], check_health=False)
@@ -360,19 +364,23 @@ class Connection:
 _commands: Final = itertools.count(1)
 
 
-def _word(argument: Argument) -> str:
-    return shown(argument) if isinstance(argument, bytes | str) else str(argument)
+def _asked(command: Command) -> Asked:
+    words = [shown(word) if isinstance(word, bytes | str) else str(word) for word in command[:2]]
+    return next(_commands), " ".join(words)
 
 
 @contextmanager
-def readable(*connections: Connection) -> Iterator[None]:
+def readable(*connections: Connection | RetryingClient) -> Iterator[None]:
     """Raise :class:`ServerFailed` where what is done with replies meets one of another form than
     its command has; the connection that was asked last has sent it."""
     try:
         yield
+    except OptionError:
+        raise  # A ValueError, about what the user has given.
     except MISREAD as error:
         last = max(connections, key=lambda each: each.asked)
-        text = f"the {last.name} answers {last.asked[1]} as no Redis, Valkey or Penstock does"
+        name = last.name if isinstance(last, RetryingClient) else f"the {last.name}"
+        text = f"{name} answers {last.asked[1]} as no Redis, Valkey or Penstock does"
         raise ServerFailed(text) from error
 
 
@@ -510,7 +518,8 @@ class RetryingClient:
     """
 
     def __init__(self, settings: ServerSettings) -> None:
-        self._servers = Servers(settings)
+        self._servers = Servers(settings, _meter)
+        self.asked = NOTHING_ASKED
 
     def close(self) -> None:
         """Disconnects."""
@@ -527,25 +536,26 @@ class RetryingClient:
         return self._servers.settings.urls[0].cluster
 
     def call(self, *command: Any) -> Any:
-        """The raw reply to a command."""
-        with self._translated():
+        """Return the raw reply to a command."""
+        with self._translated(command):
             return self._servers.call(0, *command)
 
     def try_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any | CommandRefused]:
-        """The raw replies to commands sent at once, or the error in the place of a reply."""
-        with self._translated():
+        """Return the raw replies to commands sent at once, or the error in place of a reply."""
+        with self._translated(commands[-1]):
             replies = self._servers.call_all(0, commands)
         return [reply_or_refusal(self.name, reply) for reply in replies]
 
     def scan(self, pattern: str) -> list[bytes]:
-        """The keys of the streams that match a glob pattern, in order."""
-        with self._translated():
+        """Return the keys of the streams that match a glob pattern, in order."""
+        with self._translated(("SCAN",)):
             return sorted(set(self._servers.scan(0, pattern)))
 
     def info(self, key: bytes) -> StreamInfo:
-        """The counters of a stream, all 0 if there is none."""
-        with self._translated():
-            return info_of(Stream(0, key), self._servers.call_all(0, [("XINFO STREAM", key)])[0])
+        """Return the counters of a stream, all 0 if there is none."""
+        command = ("XINFO STREAM", key)
+        with self._translated(command):
+            return info_of(Stream(0, key), self._servers.call_all(0, [command])[0])
 
     def groups(self, key: bytes) -> list[dict[bytes, Any]]:
         """Return what the server says about each consumer group of a stream."""
@@ -553,9 +563,9 @@ class RetryingClient:
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A pipeline of redis-py, for a transaction; its WatchError is left to the caller."""
+        """Yield a pipeline of redis-py, for a transaction; its WatchError is left to the caller."""
         with (
-            self._translated(),
+            self._translated(("EXEC",)),
             self._servers.translated(0),
             self._servers.client(0).pipeline(transaction=True) as pipeline,
         ):
@@ -565,12 +575,15 @@ class RetryingClient:
                 raise client_error(self.name, error) from None
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, command: Command) -> Iterator[None]:
+        self.asked = _asked(command)
         try:
             yield
         except OptionError as error:
             raise AddressError(str(error)) from None
         except RedisStreamsError as error:
-            raise ServerFailed(str(error)) from None
-        except ResponseError as error:
+            raise ServerFailed(shown(str(error))) from None
+        except WatchError:
+            raise
+        except RedisError as error:
             raise client_error(self.name, error) from None

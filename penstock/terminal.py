@@ -37,6 +37,11 @@ def shown(text: bytes | str) -> str:
     )
 
 
+def shown_lines(text: str) -> str:
+    """Return text that may have several lines as people read it, each as of :func:`shown`."""
+    return "\n".join(map(shown, text.split("\n")))
+
+
 def json_value(value: bytes) -> str | dict[str, str]:
     """Bytes of a server for JSON: the text that they are, or what is no text as :data:`BYTES`."""
     try:

@@ -48,6 +48,9 @@ _CODES: Final[dict[type[Exception], str]] = {
 Client = Any
 """A client of redis-py, for a server or a cluster: its methods have no common type."""
 
+Begin = Callable[[Any], None]
+"""What is done with a connection of redis-py that has its socket, and has sent nothing yet."""
+
 CLIENT_OPTIONS: Final = {
     name: kind
     for kind, names in (
@@ -111,14 +114,29 @@ def _raw_cluster(cluster: redis.RedisCluster) -> redis.RedisCluster:
     return cluster
 
 
+class _Cluster(redis.RedisCluster):
+    """Does something with each connection before redis-py does, which would do it at the end."""
+
+    def __init__(self, begin: Begin, **arguments: Any) -> None:
+        self._begin = begin
+        super().__init__(**arguments)
+
+    def on_connect(self, connection: Any) -> None:
+        """Begin with a connection that has its socket."""
+        self._begin(connection)
+        super().on_connect(connection)  # type: ignore[no-untyped-call]
+
+
 class Servers:
     """The servers of a query, connected when they are first needed.
 
-    It is made where it is used, on the driver or in a task, and never pickled.
+    It is made where it is used, on the driver or in a task, and never pickled. Each connection is
+    given to ``begin``.
     """
 
-    def __init__(self, settings: ServerSettings) -> None:
+    def __init__(self, settings: ServerSettings, begin: Begin = lambda _: None) -> None:
         self.settings = settings
+        self._begin = begin
         self._clients: dict[int, Client] = {}
 
     def __len__(self) -> int:
@@ -168,7 +186,8 @@ class Servers:
         """The client of redis-py for a server, kept."""
         if server not in self._clients:
             with self.translated(server):
-                self._clients[server] = connect(self.settings, self.settings.urls[server])
+                url = self.settings.urls[server]
+                self._clients[server] = connect(self.settings, url, self._begin)
         return self._clients[server]
 
     def close(self) -> None:
@@ -264,8 +283,8 @@ def _reason(error: Exception) -> str:
     return str(error).rstrip(".") or (str(cause) if cause else type(error).__name__)
 
 
-def connect(settings: ServerSettings, url: ServerUrl) -> Client:
-    """A client of redis-py for one URL. A cluster is asked for its nodes at once."""
+def connect(settings: ServerSettings, url: ServerUrl, begin: Begin) -> Client:
+    """Return a client of redis-py for one URL. A cluster is asked for its nodes at once."""
     arguments: dict[str, Any] = {
         **url_arguments(url),
         **({"username": url.username} if url.username else {}),
@@ -279,8 +298,13 @@ def connect(settings: ServerSettings, url: ServerUrl) -> Client:
         arguments["ssl"] = True
     if url.cluster:
         nodes = [ClusterNode(host, port) for host, port in url.nodes]
-        return _raw_cluster(redis.RedisCluster(startup_nodes=nodes, **arguments))
-    return _raw(_single(url, arguments))
+        return _raw_cluster(_Cluster(begin, startup_nodes=nodes, **arguments))
+
+    def on_connect(connection: Any) -> None:
+        begin(connection)
+        connection.on_connect()
+
+    return _raw(_single(url, {**arguments, "redis_connect_func": on_connect}))
 
 
 def _driver_info() -> dict[str, Any]:

@@ -20,8 +20,9 @@ from rich.text import Text
 from penstock.client import CommandRefused
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.servers import StreamClient
+from penstock.terminal import shown
 from pyspark_redis_streams.ids import MAX_ID, SEQUENCE_BITS, before_millisecond, format_id, parse_id
-from pyspark_redis_streams.streams import StreamInfo, key_of, shown
+from pyspark_redis_streams.streams import StreamInfo, key_of
 from pyspark_redis_streams.values import timestamp
 
 PAGE: Final = 5000
@@ -152,7 +153,8 @@ class StreamArchive:
         files = self.files()
         if not files:
             return None
-        metadata = pq.read_metadata(files[-1].path).metadata or {}
+        with _intact(files[-1].path):
+            metadata = pq.read_metadata(files[-1].path).metadata or {}
         return files[-1].last, int(metadata.get(ADDED, 0))
 
     def write(self, entries: list[Entry], added: int) -> File:
@@ -215,14 +217,23 @@ def to_table(entries: list[Entry]) -> Any:
 
 
 def read(file: File) -> Iterator[list[Entry]]:
-    """The entries of a file, in batches of some thousands."""
-    with pq.ParquetFile(file.path) as parquet:
+    """Yield the entries of a file, in batches of some thousands; raises PipelineError."""
+    with _intact(file.path), pq.ParquetFile(file.path) as parquet:
         for batch in parquet.iter_batches(10_000, columns=["id", "fields"]):
             ids, fields = batch.column("id").to_pylist(), batch.column("fields").to_pylist()
             yield [
                 (id.encode(), [part for f in each for part in (f["name"], f["value"])])
                 for id, each in zip(ids, fields, strict=True)
             ]
+
+
+@contextmanager
+def _intact(path: Path) -> Iterator[None]:
+    """Raise PipelineError where a file turns out to be damaged."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise PipelineError(f"can't read '{path}': {error}") from None
 
 
 def _sync(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
-from penstock.terminal import Parser, console, plural
+from penstock.terminal import Parser, console, plural, shown, shown_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +57,7 @@ def main(args: Sequence[str]) -> int:
         return run(given)
     except (PipelineError, OSError) as error:
         # The text of an OSError names the file: a disk that is full, a folder that can't be made.
-        print(error, file=sys.stderr)
+        print(shown_lines(str(error)), file=sys.stderr)
         return FAILED
     except ModuleNotFoundError as error:
         print(extra_missing("penstock pipeline", error.name), file=sys.stderr)
@@ -176,7 +176,7 @@ def _new(given: argparse.Namespace) -> int:
 
 def _asked(question: str, default: str) -> str:
     try:
-        answer = input(f"{question} [{default}]: " if default else f"{question}: ").strip()
+        answer = input(shown(f"{question} [{default}]: " if default else f"{question}: ")).strip()
     except EOFError:
         raise PipelineError("no answer: nothing was written") from None
     if not (answer or default):
@@ -187,10 +187,11 @@ def _asked(question: str, default: str) -> str:
 def _offered(client: RetryingClient) -> str:
     """Shows the streams of the server; returns the first of them."""
     from penstock.pipeline.servers import matching
+    from pyspark_redis_streams.streams import key_of
 
     names = matching(client, "*")
     for name in names[:SHOWN]:
-        print(f"  {name}")
+        print(f"  {shown(key_of(name))}")
     if len(names) > SHOWN:
         print(f"  ... and {len(names) - SHOWN:,} more")
     return names[0] if names else ""
@@ -217,7 +218,7 @@ def _write(file: Path, client: RetryingClient, wanted: Wanted, most: int) -> Non
     if wanted.has_secret:
         print(f"The URL holds credentials, so the file reads it from the variable {VARIABLE}.")
     columns, count = plural(len(proposed.columns), "column"), plural(len(entries), "entry")
-    print(f"{file}: {columns} from {count} of '{wanted.stream}'")
+    print(shown(f"{file}: {columns} from {count} of '{wanted.stream}'"))
     print(f"Now look at its rows: penstock pipeline preview {file}")
 
 

@@ -21,8 +21,9 @@ from rich.text import Text
 from penstock.pipeline.decode.sql import REASON, text
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.servers import StreamClient
+from penstock.terminal import shown
 from pyspark_redis_streams.ids import format_id
-from pyspark_redis_streams.streams import key_of, shown
+from pyspark_redis_streams.streams import key_of
 from pyspark_redis_streams.write.idempotence import once
 
 PREFIX: Final = b"dead-letter-"
@@ -177,7 +178,7 @@ def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
     for target in sorted(targets):
         kind = client.call("TYPE", target)
         if kind not in (b"stream", b"none"):
-            raise PipelineError(f"'{shown(target)}' is no stream but a {kind.decode()}")
+            raise PipelineError(f"'{shown(target)}' is no stream but a {shown(kind)}")
 
 
 def _send_apart(

@@ -17,7 +17,7 @@ from rich.table import Column
 from rich.text import Text
 
 from penstock.pipeline.errors import Failure, PipelineError
-from penstock.terminal import plural
+from penstock.terminal import plural, shown_lines
 from pyspark_redis_streams.progress import lag
 
 # --- Times ---------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """Shows any other line."""
-        self._console.print(Text(text))
+        self._console.print(Text(shown_lines(text)))
 
     def summary(self) -> None:
         """The totals of each query in this run."""

@@ -12,18 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.client import ClientError, CommandRefused, RetryingClient
+from penstock.client import ClientError, CommandRefused, RetryingClient, readable
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.file import load
 from penstock.pipeline.model import DEAD_LETTERS, Pipeline
 from penstock.pipeline.options import server_options
 from penstock.pipeline.toml_file import expand
-from penstock.terminal import plural
+from penstock.terminal import plural, shown
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.ids import SEQUENCE_BITS
 from pyspark_redis_streams.options import ReadSettings, ServerSettings
 from pyspark_redis_streams.settings import read_settings, write_settings
-from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs, shown
+from pyspark_redis_streams.streams import NOTHING, Stream, StreamInfo, info_of, key_of, pairs
 from pyspark_redis_streams.values import ServerUrl
 
 
@@ -72,7 +72,7 @@ def reached(settings: ServerSettings) -> Iterator[RetryingClient]:
     """
     if settings.urls[0].tls:
         _need_match(settings.urls[0])
-    with _told(), closing(RetryingClient(settings)) as client:
+    with _told(), closing(RetryingClient(settings)) as client, readable(client):
         _greet(client, settings)
         yield client
 
@@ -294,7 +294,7 @@ def _version(client: RetryingClient) -> str:
         return "it does not tell its version"
     for name in ("penstock", "valkey", "redis"):
         if f"{name}_version" in known:
-            return f"{name.capitalize()} {known[f'{name}_version']}"
+            return f"{name.capitalize()} {shown(str(known[f'{name}_version']))}"
     return "it does not tell its version"
 
 
@@ -321,7 +321,7 @@ def _stream(report: Report, found: Looked, settings: ReadSettings, pipeline: Pip
         report.add_problem(found.problem)
     if not found.exists:
         return
-    report.lines.append(f"  stream '{found.name}': {_size(found.info)}")
+    report.lines.append(f"  stream '{shown(key_of(found.name))}': {_size(found.info)}")
     groups = "; ".join(map(str, found.groups))
     report.lines.append(f"    groups: {groups or 'none'}")
     for text in _group_problems(found, settings, pipeline):
@@ -408,7 +408,7 @@ def open_client(
     pipeline = None if file is None else load(file)
     with _told():
         settings = write_settings(_server_options(pipeline, url, options)).servers
-        with closing(StreamClient(settings, pipeline)) as client:
+        with closing(StreamClient(settings, pipeline)) as client, readable(client):
             yield client
 
 

@@ -25,13 +25,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client import ClientError, RetryingClient
+from penstock.client import ClientError, RetryingClient, readable
 from penstock.extras import extra_missing
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.report import Batch, ago, iso, seconds
 from penstock.pipeline.servers import single
+from penstock.terminal import shown, shown_lines
 from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.streams import key_of
 
@@ -189,15 +190,13 @@ class LetterCounts:
         """Counts what is new; a server that is away is asked again the next time."""
         if self._client is None:
             return
-        try:
+        with contextlib.suppress(ClientError), readable(self._client):
             if self._after is None:
                 self._after = format_id(self._client.info(self._key).last)
                 return
             for _ in range(_CHUNKS):
                 if self._count_some(self._client, self._after) < _CHUNK:
                     return
-        except ClientError:
-            return
 
     def close(self) -> None:
         """Disconnects."""
@@ -336,16 +335,15 @@ def show_status(console: Console, status: Mapping[str, Any], now: float) -> bool
     state = state_of(status, now)
     console.print(Text(_title(status, state, now), style="" if state in GOOD else "red"))
     if status["error"]:
-        console.print(Text(f"  {status['error']}"))
+        console.print(Text(f"  {shown_lines(status['error'])}"))
     console.print(_queries(status, now))
     for name, query in status["queries"].items():
         last = query["last_failure"]
         if last is not None:
-            console.print(
-                Text(f"last failure of {name}, {ago(last['time'], now)}: {last['message']}")
-            )
+            message = shown_lines(last["message"])
+            console.print(Text(f"last failure of {name}, {ago(last['time'], now)}: {message}"))
     for reason, count in sorted(status["dead_letters"].items(), key=lambda pair: -pair[1]):
-        console.print(Text(f"dead letters: {count:,} as {reason}"))
+        console.print(Text(f"dead letters: {count:,} as {shown(reason)}"))
     return state in GOOD
 
 

@@ -27,6 +27,7 @@ from penstock.pipeline.queries import queries, query_names
 from penstock.pipeline.report import Reporter, now_text
 from penstock.pipeline.runs import Ended, Run, Stopping, follow
 from penstock.pipeline.servers import preflight
+from penstock.terminal import shown
 
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -172,7 +173,7 @@ class StderrFilter:
                 if len(self.first) < KEPT:
                     self.first.append(line.rstrip("\n"))
                 if line.startswith(WARNINGS):
-                    print(line, end="", file=sys.stderr, flush=True)
+                    print(shown(line.rstrip("\n")), file=sys.stderr, flush=True)
         self._done.set()
 
 

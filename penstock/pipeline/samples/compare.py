@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.pipeline.samples.cases import to_bytes
-from penstock.terminal import BYTES
+from penstock.terminal import BYTES, shown
 
 Row = Mapping[str, Any]
 
@@ -187,6 +187,7 @@ def _empty(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _cut(value: str) -> str:
+    value = shown(value)
     return value if len(value) <= WIDEST else f"{value[: WIDEST - 3]}..."
 
 

@@ -13,9 +13,12 @@ from redis.exceptions import WatchError
 from penstock.client import AddressError, CommandRefused, RetryingClient, ServerFailed
 from pyspark_redis_streams.settings import write_settings
 from tests.migration.pretending import Pretender, refusing
+from tests.support.answering import answering, with_reply
 from tests.support.ports import free_port
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
+
+ENDLESS = b"$100000000\r\n" + b"x" * 2_000_000
 
 
 def client_of(url: str, **options: str) -> RetryingClient:
@@ -67,6 +70,16 @@ def test_a_server_that_is_not_there_is_named() -> None:
     with closing(client), pytest.raises(ServerFailed) as caught:
         client.call("PING")
     assert str(caught.value) == f"{where}/3 can't be reached: Connection refused"
+
+
+def test_a_cluster_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.client.MOST_BYTES", 1_000_000)
+    for answer in (with_reply(ENDLESS), lambda _: ENDLESS):
+        with answering(answer) as url:
+            client = client_of(url.replace("redis://", "redis+cluster://"), retries="0")
+            with closing(client), pytest.raises(ServerFailed) as caught:
+                client.call("PING")
+        assert str(caught.value).endswith(" node: a reply of more than 1,000,000 bytes")
 
 
 def test_wrong_settings_of_the_client_are_told() -> None:
