@@ -102,7 +102,8 @@ class Watermark:
     """A watermark: how late rows may come, by a column of times.
 
     An entry whose time is more than ``ahead`` after the entry was added is a dead letter: one time
-    from the future would move the watermark past all others.
+    from the future would move the watermark past all others. That it was added in the future, as
+    its ID may say, does not count.
     """
 
     column: str

@@ -47,7 +47,7 @@ STATEFUL = frozenset(
 
 
 IDS_OF_CLOCKS: Final = "2000-01-01"
-"""Since when an ID is taken for the time at which its entry was added."""
+"""Since when the time in an ID is taken for that at which its entry was added."""
 
 COLLECTED = 500_000
 """The most entries of a batch whose rows go through the driver, unless the file sets a limit."""
@@ -90,14 +90,16 @@ def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def _not_ahead(frame: DataFrame, column: str, ahead: str) -> DataFrame:
-    """The entries, of which those are wrong that have a time of the future in a column.
+    """Return the entries, of which those are wrong that have a time of the future in a column.
 
     The future begins when the entry was added, by its ID: that is the same time in all queries. An
-    ID of the last century is none of a clock, and the time of the batch has to do.
+    ID of the last century, or itself so far ahead, is none of a clock, and the time of the batch
+    has to do. That is in the checkpoint, and the same when the batch is run again.
     """
-    added = f"IF(timestamp >= TIMESTAMP '{IDS_OF_CLOCKS}', timestamp, current_timestamp())"
-    is_ahead = f"{name(column)} > {added} + make_dt_interval(0, 0, 0, {duration(ahead):.3f})"
-    is_ahead = f"coalesce({is_ahead}, false)"
+    allowed = f"make_dt_interval(0, 0, 0, {duration(ahead):.3f})"
+    of_clocks = f"BETWEEN TIMESTAMP '{IDS_OF_CLOCKS}' AND current_timestamp() + {allowed}"
+    added = f"IF(timestamp {of_clocks}, timestamp, current_timestamp())"
+    is_ahead = f"coalesce({name(column)} > {added} + {allowed}, false)"
     why = concat(f"column '{column}' is '", name(column), f"', not at most {ahead} ahead")
     reasons = f"nullif(concat_ws('; ', {REASON}, IF({is_ahead}, {why}, NULL)), '')"
     return frame.withColumns({REASON: F.expr(reasons), BAD: F.expr(f"{BAD} OR {is_ahead}")})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from json import dumps
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -421,3 +423,58 @@ def test_where_ids_are_no_times_the_future_begins_now(parse: Parsed) -> None:
         parse._server.execute_command("XADD", "s", id, "at", at)
     frame = parse.frame(AHEAD)
     assert [row[BAD] for row in frame.select("id", BAD).orderBy("id").collect()] == [False, True]
+
+
+IN_2099 = 4_070_908_800_000
+"""The first millisecond of 2099."""
+
+
+def test_an_id_of_the_future_is_no_excuse_for_a_time_of_the_future(parse: Parsed) -> None:
+    times = ("2099-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "3000-01-01T00:00:00Z", "no time")
+    for number, at in enumerate(times):
+        parse._server.execute_command("XADD", "s", f"{IN_2099}-{number}", "at", at)
+    # After the year 9999 an ID has no time at all.
+    parse._server.execute_command("XADD", "s", f"{1 << 50}-0", "at", "2020-01-01T00:00:00Z")
+    parse._server.execute_command("XADD", "s", f"{1 << 50}-1", "at", "2099-01-01T00:00:00Z")
+    rows = parse.frame(AHEAD).select("id", REASON).orderBy("id").collect()
+    reason = "column 'at' is '{}', not at most 1 day ahead".format
+    by_id = {row["id"]: row[REASON] for row in rows}
+    assert by_id == {
+        f"{IN_2099}-0": reason("2099-01-01 00:00:00"),
+        f"{IN_2099}-1": None,
+        f"{IN_2099}-2": reason("3000-01-01 00:00:00"),
+        f"{IN_2099}-3": "field 'at' is 'no time', not timestamp",
+        f"{1 << 50}-0": None,
+        f"{1 << 50}-1": reason("2099-01-01 00:00:00"),
+    }
+
+
+def test_a_batch_that_is_run_again_judges_by_the_time_in_its_checkpoint(
+    parse: Parsed, tmp_path: Path
+) -> None:
+    parse._server.execute_command("XADD", "s", f"{IN_2099}-0", "at", "2099-01-01T00:00:00Z")
+    parse.frame(AHEAD)
+    checkpoint = tmp_path / "judged"
+
+    def judged() -> list[bool]:
+        found: list[bool] = []
+
+        def take(rows: Any, _: int) -> None:
+            found.extend(row[BAD] for row in rows.select(BAD).collect())
+
+        source = {"url": parse._url, "subscribe": "s", "startingOffsets": "earliest"}
+        reader = parse._spark.readStream.format("redis-streams").options(**source)
+        frame = parsed(reader.option("fieldsFormat", "array").load(), parse.pipeline)
+        writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        return found
+
+    assert judged() == [True]
+    assert judged() == [], "there is nothing new"
+    offsets, commit = checkpoint / "offsets" / "0", checkpoint / "commits" / "0"
+    later = re.sub(r'"batchTimestampMs":\d+', f'"batchTimestampMs":{IN_2099}', offsets.read_text())
+    for file in (offsets, commit):
+        file.unlink()
+        file.with_name(f".{file.name}.crc").unlink()
+    offsets.write_text(later)
+    assert judged() == [False], "as in a first run of 2099"
