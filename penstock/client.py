@@ -115,7 +115,7 @@ class Address(NamedTuple):
 
 
 def parse(text: str) -> Address:
-    """The address that a URL such as ``redis://user:password@host:6379/0`` stands for.
+    """Return the address that a URL such as ``redis://user:password@host:6379/0`` stands for.
 
     Raises :class:`AddressError`, which does not show the URL: any part of a malformed one may be
     half a password.
@@ -289,7 +289,7 @@ class Connection:
         return command in self._known
 
     def run_id(self) -> bytes | None:
-        """The identifier of the server process, ``None`` if INFO may not be used."""
+        """Return the identifier of the server process, ``None`` if INFO may not be used."""
         try:
             info: bytes = self.call("INFO", "server")
         except CommandRefused:
@@ -308,7 +308,7 @@ class Connection:
     # --- commands ----------------------------------------------------------------------------
 
     def call(self, *command: Argument) -> Reply:
-        """The reply to one command."""
+        """Return the reply to one command."""
         return self.call_all([command])[0]
 
     def call_all(self, commands: Sequence[Command]) -> list[Reply]:
@@ -333,7 +333,7 @@ class Connection:
         return _elements(results)
 
     def call_timed(self, *command: Argument) -> Timed:
-        """The reply to a command and when it was made, as the server's clock says."""
+        """Return the reply to a command and when it was made, as the server's clock says."""
         before, reply, after = self.call_all([("TIME",), command, ("TIME",)])
         return Timed(reply, Moment(_milliseconds(before), _milliseconds(after)))
 
@@ -440,7 +440,7 @@ class Nodes:
         self.close()
 
     def of(self, key: bytes) -> Connection:
-        """The connection to the server that has the key, or would have it."""
+        """Return the connection to the server that has the key, or would have it."""
         return self.all[0] if self._by_slot is None else self._by_slot[key_slot(key)]
 
     def require_settled(self) -> None:

@@ -51,7 +51,7 @@ def json_value(value: bytes) -> str | dict[str, str]:
 
 
 def json_line(value: Any) -> str:
-    """A line of JSON, with an escape for whatever a terminal might act on."""
+    """Return a line of JSON, with an escape for whatever a terminal might act on."""
     text = json.dumps(value, ensure_ascii=False)
     return "".join(sign if sign.isprintable() else _json_escape(sign) for sign in text)
 
@@ -62,7 +62,7 @@ def _json_escape(sign: str) -> str:
 
 
 def redact(text: str) -> str:
-    """The text without what stands before the ``@`` of URLs."""
+    """Return the text without what stands before the ``@`` of URLs."""
     return _CREDENTIALS.sub("***@", text)
 
 

@@ -24,7 +24,7 @@ def parse_id(text: bytes | str) -> int:
 
 
 def parse_ids(texts: Sequence[bytes]) -> list[int]:
-    """The integers of IDs in full, as servers give them; faster than one by one."""
+    """Return the integers of IDs in full, as servers give them; faster than one by one."""
     if not texts:
         return []
     numbers = list(map(int, b"-".join(texts).split(b"-")))
@@ -41,12 +41,12 @@ def _number(text: str) -> int:
 
 
 def format_id(number: int) -> str:
-    """The text ``milliseconds-sequence`` of an ID."""
+    """Return the text ``milliseconds-sequence`` of an ID."""
     return f"{number >> SEQUENCE_BITS}-{number & MAX_PART}"
 
 
 def before_millisecond(milliseconds: int) -> int:
-    """The largest ID that is older than a Unix time in milliseconds; 0 for the time 0."""
+    """Return the largest ID that is older than a Unix time in milliseconds; 0 for the time 0."""
     return max((milliseconds << SEQUENCE_BITS) - 1, 0)
 
 

@@ -26,7 +26,7 @@ def _removed(lost: int, after: int, info: StreamInfo, exact: bool) -> str:
 
 
 def entries(count: int) -> str:
-    """A number of entries in words."""
+    """Return a number of entries in words."""
     return "1 entry" if count == 1 else f"{count} entries"
 
 

@@ -143,7 +143,7 @@ class Servers:
         return len(self.settings.urls)
 
     def name(self, server: int) -> str:
-        """The address of a server, for messages."""
+        """Return the address of a server, for messages."""
         return self.settings.urls[server].label
 
     def call(self, server: int, *command: Any) -> Any:
@@ -178,12 +178,12 @@ class Servers:
         return reply[0] is not None
 
     def scan(self, server: int, pattern: str) -> Iterator[bytes]:
-        """The keys of the streams that match a glob pattern, some of them maybe twice."""
+        """Yield the keys of the streams that match a glob pattern, some of them maybe twice."""
         with self.translated(server):
             yield from self.client(server).scan_iter(match=pattern, count=1000, _type="stream")
 
     def client(self, server: int) -> Client:
-        """The client of redis-py for a server, kept."""
+        """Return the client of redis-py for a server, kept."""
         if server not in self._clients:
             with self.translated(server):
                 url = self.settings.urls[server]
@@ -238,7 +238,7 @@ def describe(name: str, error: Exception, tries: int = 1) -> str:
 
 
 def error_code(error: Exception) -> str | None:
-    """The first word of the server's error if redis-py has taken it off.
+    """Return the first word of the server's error if redis-py has taken it off.
 
     Before redis-py 8 the class of the error alone tells of it.
     """

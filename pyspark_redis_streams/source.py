@@ -190,7 +190,7 @@ class BatchReader(DataSourceReader):
         self._bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; raises OptionError and ServerError."""
+        """Return the tasks; raises OptionError and ServerError."""
         with Servers(self._settings.servers) as servers:
             return [*self._plan(servers)] or [Partition([])]
 
@@ -229,7 +229,7 @@ class BatchReader(DataSourceReader):
                 )
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one task as Arrow batches."""
+        """Return the rows of one task as Arrow batches."""
         assert isinstance(partition, Partition)
         return read_partition(self._settings, self._schema, partition)
 
@@ -245,7 +245,7 @@ class FilteringBatchReader(BatchReader):
 
 
 def batch_reader(settings: ReadSettings, schema: StructType) -> BatchReader:
-    """The reader for the way that Spark is going to use it.
+    """Return the reader for the way that Spark is going to use it.
 
     Spark refuses a reader that knows filters while spark.sql.python.filterPushdown.enabled is
     off, which it is by default; what tells these cases apart is Spark's program that plans.
@@ -277,7 +277,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return type(self), (self._settings, self._schema)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The first limit that the options set; :func:`limits_of` knows the others."""
+        """Return the first limit that the options set; :func:`limits_of` knows the others."""
         limits = Limits.of(self._settings)
         if limits.rows is not None:
             return ReadMaxRows(limits.rows)
@@ -294,7 +294,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.stop_at_what_is_there()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The rows of one task as Arrow batches."""
+        """Return the rows of one task as Arrow batches."""
         assert isinstance(partition, Partition)
         return read_partition(self._settings, self._schema, partition)
 
@@ -353,7 +353,7 @@ class OffsetsStreamReader(StreamReader):
 
 
 def limits_of(limit: ReadLimit, settings: ReadSettings) -> Limits:
-    """All limits of the options, unless Spark asks for everything, as a trigger may."""
+    """Return all limits of the options, unless Spark asks for everything, as a trigger may."""
     return Limits() if isinstance(limit, ReadAllAvailable) else Limits.of(settings)
 
 
@@ -371,7 +371,7 @@ class GroupStreamReader(StreamReader):
         self._planner = GroupPlanner(self._servers, settings, time.monotonic)
 
     def initialOffset(self) -> Json:
-        """The number before the first batch."""
+        """Return the number before the first batch."""
         return self._planner.initial().to_json(self._settings)
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
@@ -384,7 +384,7 @@ class GroupStreamReader(StreamReader):
         return start if end is None else end.to_json(self._settings)
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        """The tasks of a batch, for which ``end`` alone says everything."""
+        """Return the tasks of a batch, for which ``end`` alone says everything."""
         with gc_paused():
             return [*self._planner.partitions(self._parsed(end))]
 
@@ -412,27 +412,27 @@ class RedisStreamsSource(DataSource):
         return "redis-streams"
 
     def schema(self) -> StructType:
-        """The columns when the user gives none; raises OptionError."""
+        """Return the columns when the user gives none; raises OptionError."""
         given = ParsedOptions(self.options).values(ReadSettings)
         return default_schema(given["fields_format"], given["id_columns"])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """The batch read; raises OptionError and SchemaError."""
+        """Return the batch read; raises OptionError and SchemaError."""
         settings = read_settings(self.options, streaming=False)
         check_schema(schema, settings.id_columns)
         return batch_reader(settings, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """The streaming read of either mode; raises OptionError and SchemaError."""
+        """Return the streaming read of either mode; raises OptionError and SchemaError."""
         settings = read_settings(self.options, streaming=True)
         check_schema(schema, settings.id_columns)
         mode = GroupStreamReader if settings.mode == "group" else OffsetsStreamReader
         return mode(settings, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """The batch write; raises OptionError and SchemaError."""
+        """Return the batch write; raises OptionError and SchemaError."""
         return BatchWriter(write_settings(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """The streaming write; raises OptionError and SchemaError."""
+        """Return the streaming write; raises OptionError and SchemaError."""
         return StreamWriter(write_settings(self.options), schema, overwrite)

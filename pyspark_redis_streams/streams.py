@@ -44,7 +44,7 @@ def shown(key: bytes) -> str:
 
 
 def key_of(name: str) -> bytes:
-    """The key of a stream's name as options and offsets hold it."""
+    """Return the key of a stream's name as options and offsets hold it."""
     return name.encode("utf-8", "surrogateescape")
 
 
@@ -120,7 +120,7 @@ def _xinfo_stream(stream: Stream) -> tuple[Any, ...]:
 
 
 def pairs(reply: list[Any]) -> dict[bytes, Any]:
-    """A reply of names and values in turn as a dict."""
+    """Return a reply of names and values in turn as a dict."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
@@ -132,7 +132,7 @@ LARGE_INTERVAL_S: Final = 10
 
 
 def info_of(stream: Stream, reply: Any) -> StreamInfo:
-    """The counters in a reply of XINFO STREAM, or in its error; raises ServerError."""
+    """Return the counters in a reply of XINFO STREAM, or in its error; raises ServerError."""
     if isinstance(reply, ResponseError):
         if "no such key" in str(reply):
             return NOTHING

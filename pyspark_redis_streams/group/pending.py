@@ -29,7 +29,7 @@ class Consumers:
 def consumers_of(
     servers: Servers, settings: ReadSettings, streams: Iterable[Stream]
 ) -> dict[Stream, Consumers]:
-    """The consumers of the query's group in each of the streams that has it."""
+    """Return the consumers of the query's group in each of the streams that has it."""
     replies = ask_each(
         servers, streams, lambda stream: ("XINFO CONSUMERS", stream.key, settings.group)
     )
@@ -76,7 +76,7 @@ class Delivered:
         self._ids.setdefault(stream, []).extend(ids)
 
     def all_of(self, stream: Stream, batch: int, pending: int) -> Sequence[bytes] | None:
-        """The IDs of what a batch has pending, if these are all that there are.
+        """Return the IDs of what a batch has pending, if these are all that there are.
 
         ``pending`` is how many the server says that there are: fewer when others have claimed some.
         """

@@ -69,11 +69,11 @@ class GroupPlanner:
         self._shared: set[Stream] = set()
 
     def consumer(self, batch: int) -> str:
-        """The consumer whose pending entries are a batch."""
+        """Return the consumer whose pending entries are a batch."""
         return f"{self._settings.consumer}-{batch}"
 
     def initial(self) -> GroupOffset:
-        """The batch before the first: before any that has been left pending.
+        """Return the batch before the first: before any that has been left pending.
 
         Creates the group where it is missing, at the place that the options say. It is decided
         once: Spark asks several times.
@@ -310,7 +310,7 @@ class GroupPlanner:
         return got, more
 
     def partitions(self, offset: GroupOffset) -> list[Partition]:
-        """The tasks of a batch: about equal parts of its pending entries.
+        """Return the tasks of a batch: about equal parts of its pending entries.
 
         Raises DataLossError if there are fewer of them than there were, and nobody has claimed
         them.

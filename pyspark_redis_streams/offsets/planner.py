@@ -266,7 +266,7 @@ class OffsetsPlanner:
         self._targets = self.catalog.infos(self.catalog.streams())
 
     def latest(self, start: Positions, limits: Limits) -> Positions | None:
-        """The batch that follows: everything new, or as much of it as the limits allow.
+        """Return the batch that follows: everything new, or as much of it as the limits allow.
 
         None if there is nothing new, or too little to begin with. Raises DataLossError if
         entries have gone that lie ahead.
@@ -346,7 +346,7 @@ class OffsetsPlanner:
         return position.to(*end, info)
 
     def partitions(self, end: Positions) -> list[Partition]:
-        """The tasks of a batch."""
+        """Return the tasks of a batch."""
         ranges = [
             Range(
                 *(stream, each.start, each.id, each.n0, each.n - each.n0),
@@ -371,7 +371,7 @@ class OffsetsPlanner:
         self._lookahead.close()
 
     def report(self) -> dict[str, Any] | None:
-        """The ends of the streams as they were seen last, in the form of an offset.
+        """Return the ends of the streams as they were seen last, in the form of an offset.
 
         Before the first look, as for a batch that is repeated, they are looked for.
         """

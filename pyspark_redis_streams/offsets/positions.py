@@ -64,11 +64,11 @@ class Position:
 
     @classmethod
     def at(cls, id: int, n: int, info: StreamInfo, end: int | None = None) -> Position:
-        """An empty batch at that place of a stream."""
+        """Return an empty batch at that place of a stream."""
         return cls(id, n, id, n, info.head_after(id), info.deleted, end)
 
     def to(self, id: int, n: int, info: StreamInfo) -> Position:
-        """The batch of a stream that begins where this one ends."""
+        """Return the batch of a stream that begins where this one ends."""
         end = self.end if id == self.id else None
         return Position(id, n, self.id, self.n, info.head_after(self.id), info.deleted, end)
 
@@ -131,7 +131,7 @@ def ids_to_json(**ids: int | None) -> dict[str, str]:
 def from_json(
     offset: Mapping[str, Any], settings: ServerSettings, there: Iterable[Stream]
 ) -> dict[Stream, Position]:
-    """The positions of an offset, of which ``there`` tells where the streams are now.
+    """Return the positions of an offset, of which ``there`` tells where the streams are now.
 
     Raises RedisStreamsError if the offset is not one of this mode, or if it names servers that
     are no longer in ``url`` and does not say clearly which stream is meant.

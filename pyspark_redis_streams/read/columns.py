@@ -33,7 +33,7 @@ ID_PARTS: Final[dict[str, tuple[T.DataType, ...]]] = {"ms": (T.LongType(),), "se
 
 
 def reserved(id_columns: bool) -> dict[str, tuple[T.DataType, ...]]:
-    """The columns that are not fields, with or without those of the option ``idColumns``."""
+    """Return the columns that are not fields, with or without those of the option ``idColumns``."""
     return {**RESERVED, **ID_PARTS} if id_columns else RESERVED
 
 
@@ -52,7 +52,7 @@ FIELD_TYPES: Final = (
 
 
 def default_schema(fields_format: str, id_columns: bool = False) -> T.StructType:
-    """The columns when the user gives none; ``fields`` is a map, or an array of pairs."""
+    """Return the columns when the user gives none; ``fields`` is a map, or an array of pairs."""
     known = reserved(id_columns)
     names = ("stream", "id", *(ID_PARTS if id_columns else ()), "timestamp")
     fields = MAP if fields_format == "map" else ARRAY
@@ -136,7 +136,7 @@ class _Entries:
         return first if self.flat[::2] == first * len(self.fields) else None
 
     def values_of(self, name: bytes) -> list[bytes | None]:
-        """The value of a field in each entry, the last if there are several."""
+        """Return the value of a field in each entry, the last if there are several."""
         if self.form is None:
             return [_last_value(fields, name) for fields in self.fields]
         if name not in self.form:
@@ -147,7 +147,7 @@ class _Entries:
         return values
 
     def without_repeats(self) -> list[list[bytes]]:
-        """The fields of each entry, of those with the same name only the last."""
+        """Return the fields of each entry, of those with the same name only the last."""
         if self.form is not None and len(set(self.form)) == len(self.form):
             return self.fields
         return [_distinct(fields) for fields in self.fields]

@@ -126,7 +126,7 @@ def walk(
     most_bytes: int | None = None,
     trail: list[Point] | None = None,
 ) -> Point:
-    """The last of the next entries, at most so many, and how many they are.
+    """Return the last of the next entries, at most so many, and how many they are.
 
     With ``most_bytes`` they have no more than that together, unless it is only one. Points that are
     known are taken from ``trail``, and new ones are added to it.
@@ -197,7 +197,7 @@ class Lookahead:
         return trail
 
     def trail(self, stream: Stream, start: tuple[int, int]) -> list[Point]:
-        """The points of the walk from that place; none if there was no such walk."""
+        """Return the points of the walk from that place; none if there was no such walk."""
         place, found = self._walks.pop(stream, ((-1, -1), None))
         if found is None or place != start:
             return []

@@ -99,7 +99,7 @@ def _cut(whole: Range, points: Sequence[int]) -> list[Range]:
 
 
 def gather(ranges: Sequence[Range | PendingRange], most: int | None) -> list[Partition]:
-    """The tasks: one a range, or at most that many with several ranges each."""
+    """Return the tasks: one a range, or at most that many with several ranges each."""
     if most is None or len(ranges) <= most:
         return [Partition([each]) for each in ranges]
     return [Partition(ranges[task::most]) for task in range(most)]
@@ -212,7 +212,7 @@ class RangeSplitter:
         self._settings = settings
 
     def split_points(self, whole: Range, parts: int) -> list[int]:
-        """The IDs between ``parts`` parts of about as many entries each.
+        """Return the IDs between ``parts`` parts of about as many entries each.
 
         They are the same when a batch is repeated, so nothing may count that is not in its range.
         """
