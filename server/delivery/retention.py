@@ -28,7 +28,7 @@ PENDING_PER_MS: Final = 1000
 """So many pending entries put off by a millisecond what follows from an acknowledgement."""
 
 SIZE_STEP_MS: Final = 100
-"""Entries go for their size at such intervals: each takes a look at every block."""
+"""Entries go for their size at such intervals: each takes a look at every block that fits."""
 
 LOOKED_AT: Final = 2000
 """How many entries are looked at in a slice where some of them may be needed yet, and how many go
@@ -41,7 +41,7 @@ _SPARE: Final = 64
 """How many entries in their grace may always be noted, even if the stream has few."""
 
 MEASURED: Final = 2000
-"""About how many entries are measured in a slice."""
+"""How many entries are measured in a slice, about; a block that is looked at counts as one."""
 
 
 class Tally:
@@ -88,10 +88,20 @@ class StreamAgenda:
         self.age_from = self.size_from = ids.MIN
         """Where the look goes on for entries that are too old, or too many, and that no group needs
         any more."""
+        self.begin_sum()
+        self.summed_to = ids.MIN
+        """The stream's last ID when the blocks began to be added up."""
         self.removed = 0
         """How many entries such a look has removed so far."""
         self.unfinished = False
         """Whether the last slice has left something to do at once."""
+
+    def begin_sum(self) -> None:
+        """Has the blocks added up anew, from the newest one on."""
+        self.fits_from = ids.MAX + 1
+        """From which block on, named by its first ID, all fit into the bytes of the policy."""
+        self.room = self.rules.retention_bytes
+        """How many bytes of these are left."""
 
     def find_in_grace(self, stream: Stream) -> int:
         """Notes some more of the entries that no group has to read or to acknowledge; returns how
@@ -282,7 +292,7 @@ def _clean_old(
 def _clean_many(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, keep: bool) -> int:
     """Removes entries until the others are small enough; returns how many too many are left."""
     log = stream.log
-    surplus = _surplus(stream, agenda.rules.retention_bytes)
+    surplus = _surplus(stream, agenda)
     if surplus < 0:
         agenda.unfinished = True
         return 0
@@ -293,7 +303,8 @@ def _clean_many(db: Database, key: bytes, stream: Stream, agenda: StreamAgenda, 
     elif surplus:
         _trim(db, key, stream, least)
     if not agenda.size_from:
-        agenda.next_look = NEVER
+        has_grown = stream.last_id > agenda.summed_to
+        agenda.next_look = db.keyspace.now_ms + SIZE_STEP_MS if has_grown else NEVER
     return log.length - least
 
 
@@ -307,26 +318,30 @@ def _remove_unneeded(
     return following if removed < most else 0
 
 
-def _surplus(stream: Stream, limit: int) -> int:
-    """How many of the oldest entries are more than fit into ``limit`` bytes; -1 if others have to
-    be measured yet."""
-    blocks = stream.log.blocks
-    sizes: list[int] = []
-    left = MEASURED
-    for block in blocks:
-        if left <= 0:
-            return -1
-        left -= block.unmeasured
-        sizes.append(block.node_size())
-    excess = sum(sizes) - limit
-    surplus = 0
-    for block, size in zip(blocks, sizes, strict=True):
-        if excess <= 0:
-            break
-        count = len(block)
-        # Within a block the entries count alike.
-        surplus += count if size <= excess else -(-excess * count // size)
-        excess -= size
+def _surplus(stream: Stream, agenda: StreamAgenda) -> int:
+    """Return how many of the oldest entries do not fit into the bytes of the policy together with
+    all newer ones; -1 if some are to be looked at yet, where the next slice goes on."""
+    log = stream.log
+    at = bisect_left(log.block_keys, agenda.fits_from)
+    if agenda.fits_from > ids.MAX:
+        agenda.summed_to = stream.last_id
+    left, surplus = MEASURED, 0
+    while at and left > 0:
+        at -= 1
+        block = log.blocks[at]
+        left -= 1 + block.unmeasured
+        size = block.node_size()
+        if size > agenda.room:
+            older = log.length - log.count_above(block.first - 1)
+            # Within a block the entries count alike.
+            surplus = older - (agenda.room - size) * len(block) // size
+            at = 0
+        else:
+            agenda.fits_from = block.first
+            agenda.room -= size
+    if at:
+        return -1
+    agenda.begin_sum()
     return surplus
 
 

@@ -447,17 +447,17 @@ class EntryLog:
 
     def trim_to_length(self, length: int) -> int:
         """Removes the oldest entries until ``length`` are left; returns how many went."""
-        removed = 0
-        excess = self.length - length
-        if excess <= 0:
-            return 0
+        excess = left = max(self.length - length, 0)
         whole = 0
-        while whole < len(self._blocks) and removed + len(self._blocks[whole]) <= excess:
-            removed += len(self._blocks[whole])
+        for block in self._blocks:
+            live = len(block)
+            if live > left:
+                break
+            left -= live
             whole += 1
         self._drop_blocks(whole)
-        if removed < excess:
-            self._remove(self._blocks[0], 0, excess - removed)
+        if left:
+            self._remove(self._blocks[0], 0, left)
         self.length -= excess
         return excess
 

@@ -3,6 +3,7 @@ entries than are meant for one, in few effects, and others are answered between.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from itertools import pairwise
 
@@ -148,15 +149,69 @@ def test_old_entries_go_in_one_effect() -> None:
     assert kitchen.length() == 0
 
 
-def test_entries_are_measured_in_slices() -> None:
-    kitchen = filled(2 * retention.MEASURED + 10)
-    kitchen.set_stream("retention-bytes", "1kb")
-    slices = Slices(kitchen)
-    slices.run()
-    # What is too much goes at once when all is measured.
-    assert slices.kinds == [{"StreamTrimmed": 1}]
+def unmeasured(kitchen: Kitchen) -> int:
+    """How many entries of the stream have not been measured."""
+    return sum(block.unmeasured for block in kitchen.of_stream[0].log.blocks)
+
+
+def test_entries_are_measured_in_slices_from_the_newest_on() -> None:
+    kitchen = filled(3 * retention.MEASURED)
+    kitchen.set_stream("retention-bytes", "60kb")
+    block = kitchen.of_stream[0].log.blocks[0]
+    slices, left = Slices(kitchen), [unmeasured(kitchen)]
+    while slices.run_one():
+        left.append(unmeasured(kitchen))
     assert [len(effects) for effects in slices.each] == [0, 0, 1]
-    assert 0 < kitchen.length() < 100
+    assert max(before - after for before, after in pairwise(left)) <= retention.MEASURED + len(
+        block
+    )
+    # What is too much goes at once, most of it without being measured.
+    assert slices.kinds == [{"StreamTrimmed": 1}]
+    assert 5000 < kitchen.length() < 6000
+    assert block.unmeasured == len(block)
+
+
+def looked_at(kitchen: Kitchen) -> list[int]:
+    """How many blocks each slice of a look at the size of a stream has added up."""
+    stream, agenda = kitchen.of_stream
+    blocks, slices = stream.log.block_count, Slices(kitchen)
+    passed = [0]
+    while slices.run_one():
+        passed.append(blocks - bisect_left(stream.log.block_keys, agenda.fits_from))
+    assert slices.kinds == [], "nothing is too much"
+    return [after - before for before, after in pairwise([*passed, blocks])]
+
+
+def test_blocks_are_added_up_in_slices_each_of_which_goes_on_where_the_former_ended() -> None:
+    kitchen = Kitchen(stream_node_max_entries=1)
+    kitchen.add_all(range(1, 2 * retention.MEASURED + 11))
+    kitchen.set_stream("retention-bytes", "1gb")
+    measured = retention.MEASURED // 2
+    assert looked_at(kitchen) == [measured] * 4 + [10], "an entry and a block count as two"
+    kitchen.add(2 * retention.MEASURED + 11)
+    kitchen.direct.now_ms += retention.SIZE_STEP_MS
+    assert looked_at(kitchen) == [retention.MEASURED - 1, retention.MEASURED, 12]
+
+
+def test_what_comes_and_goes_while_blocks_are_added_up_does_not_lead_the_sum_astray() -> None:
+    kitchen = Kitchen(stream_node_max_entries=1)
+    for number in range(1, 1501):
+        kitchen.add(number, "text", "x")
+    kitchen.set_stream("retention-bytes", "1gb")
+    node = kitchen.of_stream[0].log.blocks[0].node_size()
+    kitchen.set_stream("retention-bytes", 1200 * node)
+    stream, agenda = kitchen.of_stream
+    kitchen.direct.run_slice()
+    assert agenda.fits_from >> 64 == 501
+    kitchen.ask("XDEL", KEY, "1500-1", "501-1", "500-1")
+    for number in range(1501, 1511):
+        kitchen.add(number, "text", "x")
+    kitchen.direct.run_slice()
+    assert stream.log.first >> 64 == 300, "as if all had been added up when that began"
+    assert agenda.next_due(stream) == kitchen.direct.now_ms + retention.SIZE_STEP_MS
+    kitchen.direct.advance(retention.SIZE_STEP_MS)
+    assert kitchen.length() == 1200
+    assert agenda.next_due(stream) == retention.NEVER
 
 
 @pytest.mark.parametrize("policy", [("retention", 1000), ("retention-bytes", 1)])
@@ -168,9 +223,8 @@ def test_entries_that_are_kept_for_a_group_are_looked_at_in_slices(
     kitchen.set_stream(*policy, "retention-unread", "keep")
     slices = Slices(kitchen)
     slices.run()
-    # They are measured before, if their size counts; the last slice finds nothing.
-    measuring = entries // retention.MEASURED if policy[0] == "retention-bytes" else 0
-    assert len(slices.each) == measuring + 3 + 1
+    # The last slice finds nothing.
+    assert len(slices.each) == 3 + 1
     assert slices.kinds == []
     for first in (1, 2):
         numbers = range(first, kitchen.length() + first, 2)
