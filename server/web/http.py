@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
@@ -69,6 +69,7 @@ class WebServer:
         self._http = _Http(_configuration(entrance))
         self._task = asyncio.create_task(self._http.serve(sockets))
         await self._http.listening.wait()
+        await _rehearse()
 
     async def stop(self) -> None:
         """Listens no more, and closes every connection. It must have been started."""
@@ -163,6 +164,22 @@ class _InPieces(Response):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             await pace.rest()
         await send({"type": "http.response.body", "body": b""})
+
+
+async def _rehearse() -> None:
+    """Send a response in pieces to nobody: the first one imports what takes 100 ms, for which all
+    clients would have to wait later."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b""
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        """Nobody is there."""
+
+    await StreamingResponse(pieces())({"type": "http"}, receive, send)
 
 
 def _too_many() -> Response:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from penstock import cli
+from tests.support.ports import free_port
 from tests.support.process import PenstockProcess
 
 PING: Final = b"PING\r\n"
@@ -42,11 +44,17 @@ print(passes() - before, gc.isenabled(), gc.get_threshold(), gc.get_freeze_count
 """Runs the command, and says what the garbage collector has done meanwhile."""
 
 
-def imported(requests: bytes = PING) -> set[str]:
-    """The modules that a server has imported when it has answered."""
+def imported(requests: bytes = PING, *, web: Sequence[str] | None = None) -> set[str]:
+    """The modules that a server has imported when it has answered; ``web`` is what the page is
+    asked for, if there is one."""
     timed = {"PYTHONPROFILEIMPORTTIME": "1"}
-    with PenstockProcess("--port", "0", environment=timed) as penstock:
+    port = free_port()
+    options = () if web is None else ("--metrics-port", str(port))
+    with PenstockProcess("--port", "0", *options, environment=timed) as penstock:
         assert penstock.ask(requests)
+        for path in web or ():
+            asked = b"GET %b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (path.encode(), port)
+            assert penstock.ask(asked, ("127.0.0.1", port)).startswith(b"HTTP/1.1 200 OK\r\n")
         assert penstock.stop() == 0
     # What comes before is Python's own, and the finders of its environment.
     _, _, lines = penstock.errors.partition(" site\n")
@@ -61,6 +69,12 @@ def test_a_plain_server_imports_only_what_it_needs() -> None:
 
 def test_what_a_command_needs_is_imported_for_it() -> None:
     assert imported(b"INCRBYFLOAT key 1.5\r\n") & LATER > {"server.commands.strings.long_double"}
+
+
+def test_what_files_of_the_page_need_is_imported_before_anybody_has_to_wait_for_it() -> None:
+    add = b"XADD s 1-1 f v\r\n"
+    paths = ("/export?db=0&key=s", "/value?db=0&key=s&id=1-1&at=1", "/events")
+    assert imported(add, web=paths) == imported(add, web=())
 
 
 def test_no_garbage_is_looked_for_until_the_server_serves() -> None:
