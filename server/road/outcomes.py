@@ -11,7 +11,8 @@ leaves to the steps what takes time with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from typing import Final, TypeVar, Union
 
 from protocol.encoder import encode
@@ -32,6 +33,20 @@ Pieces = list[bytes]
 Work = Generator[None, None, Pieces]
 """Work that yields wherever it may be interrupted, and returns the reply. Between two steps
 anything may happen to the keyspace."""
+
+
+def in_parts(pieces: Pieces) -> Iterator[bytes]:
+    """Yield a reply in parts of some :data:`PIECE` bytes at least, but for the last one: to send
+    each of very many small pieces takes longer than to find out what it tells."""
+    part: Pieces = []
+    size = 0
+    for piece in pieces:
+        part.append(piece)
+        size += len(piece)
+        if size >= PIECE:
+            yield b"".join(part)
+            part, size = [], 0
+    yield b"".join(part)
 
 
 class Steps:
@@ -85,10 +100,11 @@ def write_each(head: bytes, elements: Iterable[bytes], count: int) -> Reply | St
 
 def _written(head: bytes, elements: Iterable[bytes]) -> Work:
     pieces = [head]
-    for at, element in enumerate(elements, start=1):
-        pieces.append(element)
-        if at % AT_ONCE == 0:
-            yield
+    following = iter(elements)
+    # Joined at once: to join all of very many at the end takes long.
+    while piece := b"".join(islice(following, AT_ONCE)):
+        pieces.append(piece)
+        yield
     return pieces
 
 

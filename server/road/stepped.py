@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from server.road.outcomes import Pieces, Steps, finish
+from server.road.outcomes import Pieces, Steps, finish, in_parts
 from server.road.reactions import Reactions
 from server.road.session import Job, Session
 from server.road.state import ServerState
@@ -118,7 +118,7 @@ class SteppedCommands:
             self._jobs[job] = None
         else:
             job.session.parked = None
-            job.set_result(pieces)
+            job.set_result([*in_parts(pieces)])
 
     def _work(self, job: Job) -> Pieces | None:
         """Does one turn of work; returns the reply, if that is done."""

@@ -11,7 +11,7 @@ import pytest
 
 from server.commands.streams.entries import MANY as MANY_ENTRIES
 from server.net.admission import farewell
-from server.road.outcomes import AT_ONCE, LONG, Steps, Work
+from server.road.outcomes import AT_ONCE, LONG, PIECE, Steps, Work
 from server.road.session import Session
 from server.road.stepped import TURN_NS
 from server.road.table import Arguments
@@ -580,6 +580,21 @@ def test_many_are_told_of_in_steps_as_few_are(
     assert parsed(client.send("EXEC")) == [told]
     if resp == 2:
         assert [name[1:] for name in names_in(told)] == [b"%05d" % each for each in range(MANY)]
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    ["XINFO CONSUMERS consumers g", "XINFO STREAM consumers FULL", "PENSTOCK STATS consumers g"],
+)
+def test_what_is_told_of_many_is_sent_in_few_parts(direct: Direct, request_line: str) -> None:
+    client = crowd(direct)
+    assert client.send(*request_line.split()) is None
+    job = client.session.parked
+    assert job is not None
+    finish(direct)
+    assert job.result is not None
+    size = sum(map(len, job.result))
+    assert len(job.result) <= size // PIECE + 1
 
 
 def test_consumers_are_those_of_the_moment_at_which_they_were_asked_for(direct: Direct) -> None:

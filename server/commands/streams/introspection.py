@@ -60,6 +60,11 @@ class _Writer:
         """A pair of the map is this name and an array, whose elements follow."""
         self.pieces.append(bulk(name.encode()) + b"*%d\r\n" % count)
 
+    def fold(self, start: int) -> int:
+        """Joins the pieces from this place on; returns the place of the next one."""
+        self.pieces[start:] = [b"".join(self.pieces[start:])]
+        return start + 1
+
     def fields(self, fields: Fields) -> None:
         """Pairs of the map that has begun."""
         for name, value in fields:
@@ -97,8 +102,8 @@ class _HeldGroup:
         ]
         self._tail: Fields = [("nacked-count", pending.unowned)]
         self._most = count or len(pending)
-        consumers = [group.consumers[name] for name in sorted(group.consumers)]
-        self._consumers = [(each, _consumer_head(each)) for each in consumers]
+        consumers = _by_name(group)
+        self._count, self._consumers = len(consumers), _held_consumers(consumers)
         picked = 0 < count * len(consumers) < len(pending)
         self._held, self._length = _held(pending, count if picked else len(pending))
         self._few = [_columns_of(group, each, count) for each in consumers] if picked else None
@@ -115,14 +120,17 @@ class _HeldGroup:
             rows = {}
             for columns in self._few:
                 _write_rows(columns, self._most, rows)
-        writer.begin_array("consumers", len(self._consumers))
-        for at, (consumer, head) in enumerate(self._consumers, start=1):
-            count, pieces = rows.get(consumer, (0, []))
+        writer.begin_array("consumers", self._count)
+        start = len(writer.pieces)
+        for at, held in enumerate(self._consumers, start=1):
+            head = _consumer_head(held)
+            count, pieces = rows.get(held[0], (0, []))
             writer.begin_map(len(head) + 1)
             writer.fields(head)
             writer.begin_array("pending", count)
             writer.pieces += pieces
             if at % _CONSUMERS == 0:
+                start = writer.fold(start)
                 yield
         writer.fields(self._tail)
 
@@ -149,12 +157,31 @@ def _held(pending: PendingList, most: int) -> tuple[list[Segment], int]:
     return held, min(length, most)
 
 
-def _consumer_head(consumer: Consumer) -> Fields:
+_HeldConsumer = tuple[Consumer, int, int, int]
+"""A consumer, and at one moment how many pending entries it had, and when it was seen and active
+last."""
+
+
+def _by_name(group: Group) -> list[Consumer]:
+    return [group.consumers[name] for name in sorted(group.consumers)]
+
+
+def _held_consumers(consumers: list[Consumer]) -> Iterator[_HeldConsumer]:
+    """Return consumers as they are now; a tuple of each is only made when it is asked for, as to
+    make very many at once takes long."""
+    owned = [each.owned for each in consumers]
+    seen = [each.seen for each in consumers]
+    active = [each.active for each in consumers]
+    return zip(consumers, owned, seen, active, strict=True)
+
+
+def _consumer_head(held: _HeldConsumer) -> Fields:
+    consumer, owned, seen, active = held
     return [
         ("name", Bulk(consumer.name)),
-        ("seen-time", consumer.seen),
-        ("active-time", consumer.active),
-        ("pel-count", consumer.owned),
+        ("seen-time", seen),
+        ("active-time", active),
+        ("pel-count", owned),
     ]
 
 
@@ -334,18 +361,18 @@ def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Repl
     if group is None:
         raise CommandError(errors.no_group_for_key(args[3], args[2]))
     now, resp3, count = session.db.keyspace.now_ms, session.resp3, len(group.consumers)
-    rows = {each.name: (each.owned, each.seen, each.active) for each in group.consumers.values()}
-    elements = (_consumer_map(name, *rows[name], now, resp3) for name in sorted(rows))
+    elements = (_consumer_map(held, now, resp3) for held in _held_consumers(_by_name(group)))
     return write_each(b"*%d\r\n" % count, elements, count)
 
 
-def _consumer_map(name: bytes, owned: int, seen: int, active: int, now: int, resp3: bool) -> bytes:
+def _consumer_map(held: _HeldConsumer, now: int, resp3: bool) -> bytes:
     """Writes the fields of a consumer at once, as :func:`_group_map` does."""
+    consumer, owned, seen, active = held
     return (
         b"%b$4\r\nname\r\n%b$7\r\npending\r\n:%d\r\n$4\r\nidle\r\n:%d\r\n$8\r\ninactive\r\n:%d\r\n"
         % (
             b"%4\r\n" if resp3 else b"*8\r\n",
-            bulk(name),
+            bulk(consumer.name),
             owned,
             max(0, now - seen),
             NEVER if active == NEVER else max(0, now - active),
