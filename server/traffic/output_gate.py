@@ -50,6 +50,23 @@ def _nothing() -> None:
     """There is nothing to write."""
 
 
+def _release(held: Held) -> None:
+    """Send what was held back for each client in one write, as many events may be, unless some of
+    it is large; and then its end if that is among it. Who comes first is served first."""
+    together: dict[Outlet, list[bytes]] = {}
+    ending: list[Outlet] = []
+    for outlet, data in held:
+        if data is None:
+            ending.append(outlet)
+        else:
+            together.setdefault(outlet, []).append(data)
+    for outlet, pieces in together.items():
+        for data in pieces if max(map(len, pieces)) >= LARGE else [b"".join(pieces)]:
+            outlet.release(data)
+    for outlet in ending:
+        outlet.release(None)
+
+
 class OutputGate:
     """What all connections of a server hold back."""
 
@@ -97,11 +114,10 @@ class OutputGate:
         if not waiting:
             held += self._held
             self._held = []
-        for outlet, data in held:
-            if self._frozen and not outlet.is_debugging:
-                self._ready.append((outlet, data))
-            else:
-                outlet.release(data)
+        if self._frozen:
+            self._ready += [each for each in held if not each[0].is_debugging]
+            held = [each for each in held if each[0].is_debugging]
+        _release(held)
 
     def freeze(self) -> None:
         """Sends nothing any more, but answers to DEBUG."""
@@ -116,8 +132,7 @@ class OutputGate:
         if not self.holding:
             held += self._held
             self._held = []
-        for outlet, data in held:
-            outlet.release(data)
+        _release(held)
 
     def drop_ended(self) -> None:
         """Abandons the connections that were to end when all was sent: it may not be said now."""
