@@ -43,6 +43,7 @@ class Client:
     """A connection that waits for its replies; raises ``OSError`` when it is lost."""
 
     def __init__(self, address: Address) -> None:
+        self.address = address
         self._sock = socket.create_connection(address, timeout=TIMEOUT_S)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = Reader()

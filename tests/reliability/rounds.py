@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -217,6 +218,23 @@ def _numbers(client: Client, count: int) -> None:
 
 NUMBERS: Final = "local t = {} for i = 1, tonumber(ARGV[1]) do t[i] = i end return t"
 
+EVENTS: Final = 1000
+"""How many entries are added in a pipeline while others hear of each."""
+
+
+def _notifying(client: Client, count: int) -> None:
+    client.call("CONFIG", "SET", "notify-keyspace-events", "Et")
+
+
+def _add_for_listeners(client: Client, count: int) -> None:
+    """So many clients hear of each entry."""
+    with ExitStack() as listening:
+        for _ in range(count):
+            listener = listening.enter_context(Client(client.address))
+            listener.call("SUBSCRIBE", "__keyevent@0__:xadd")
+        client.feed(_entries(EVENTS), batch=EVENTS)
+
+
 CASES: Final = (
     Case(
         "`order-by` set for 1,000 groups of 1,000 pending entries",
@@ -246,6 +264,13 @@ CASES: Final = (
     Case("PENSTOCK STATS of 20,000 groups", 20_000, _few_groups, _stats),
     Case("XINFO CONSUMERS of 100,000", 100_000, _consumers, _tell_consumers),
     Case("a script that answers 1,000,000 numbers", 1_000_000, _nothing, _numbers),
+    *(
+        Case(
+            f"XADD of 1,000 in a pipeline, 300 hear of each, appendonly {kept}",
+            *(300, _notifying, _add_for_listeners, ("--appendonly", kept)),
+        )
+        for kept in ("no", "yes")
+    ),
 )
 """All of them, in the order of the table."""
 
