@@ -207,13 +207,13 @@ def test_without_java_it_is_named(tmp_path: Path) -> None:
 
 
 def test_validate_with_spark_tells_the_line_of_bad_sql(tmp_path: Path) -> None:
-    transform = '[[transform]]\nname = "t"\nsql = """\nSELECT nothing\nFROM entries"""\n'
+    transform = '[[transform]]\nname = "t"\nsql = """\nSELECT nothing(id)\nFROM entries"""\n'
     file = write(tmp_path, transform + text("redis://127.0.0.1:1"))
     running = process("validate", file, "--sql")
     _, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 1
     (line,) = err.splitlines()
-    message = f"{file}:3: transform[1]: transform 't': [UNRESOLVED_COLUMN.WITH_SUGGESTION]"
+    message = f"{file}:3: transform[1]: transform 't': [UNRESOLVED_ROUTINE]"
     assert line.startswith(message)
 
 
