@@ -22,6 +22,8 @@ from storage.keyspace.databases import Database
 # --- options and budget, which XREADGROUP shares -----------------------------------------------
 
 
+UNREAD: Final = -3
+"""In place of an ID that has not been read."""
 UNLIMITED: Final = 2**62 - 1
 """Compiled, a higher number is an object."""
 _LONG_WAIT: Final = 2**32
@@ -29,9 +31,9 @@ _LONG_WAIT: Final = 2**32
 
 
 class ReadOptions:
-    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text; not
-    to be changed. :attr:`words` are those that they were read from. :attr:`numbers` is what XREAD
-    reads as IDs, once it has."""
+    """The arguments of XREAD or XREADGROUP up to the IDs, which :attr:`places` holds as text; only
+    :meth:`take_moved` changes them. :attr:`words` are those that they were read from.
+    :attr:`numbers` is what XREAD reads as IDs, each :data:`UNREAD` until it has."""
 
     __slots__ = (
         "_in_database",
@@ -68,7 +70,7 @@ class ReadOptions:
             raise CommandError(_unbalanced(grouped))
         self.keys = args[at:middle]
         self.places = args[middle:]
-        self.numbers: list[int] = []
+        self.numbers = [UNREAD] * len(self.places)
         self._in_database = -1
         self._queues: list[Place] = []
         self._check(grouped)
@@ -96,6 +98,22 @@ class ReadOptions:
             self._in_database = db
             self._queues = list(dict.fromkeys([(db, key) for key in self.keys]))
         return self._queues
+
+    def take_moved(self, args: Arguments) -> bool:
+        """Take an XREAD that differs in some IDs alone, as one does that reads on; return whether
+        it does."""
+        middle = len(self.words) - len(self.places)
+        if self.group is not None or len(args) != len(self.words):
+            return False
+        if args[:middle] != self.words[:middle]:
+            return False
+        places = args[middle:]
+        self.numbers = [
+            number if place == before else UNREAD
+            for number, place, before in zip(self.numbers, places, self.places, strict=True)
+        ]
+        self.words, self.places = args, places
+        return True
 
     def _scan(self, args: Arguments, grouped: bool) -> int:
         """Takes the options, and returns where the keys begin."""
@@ -161,9 +179,14 @@ _KEPT: Final = 64 * 1024
 def options_of(session: Session, args: Arguments, grouped: bool) -> ReadOptions:
     """Return the options of a request, which most often is that of before."""
     known = session.reading
-    if isinstance(known, ReadOptions) and (known.words is args or known.words == args):
-        return known
-    options = ReadOptions(args, grouped)
+    options: ReadOptions | None = None
+    if isinstance(known, ReadOptions):
+        if known.words is args or known.words == args:
+            return known
+        if not grouped and known.take_moved(args):
+            options = known
+    if options is None:
+        options = ReadOptions(args, grouped)
     size = 0
     for arg in args:
         size += len(arg)
@@ -253,19 +276,18 @@ def _place(text: bytes) -> int:
 
 def _find(db: Database, options: ReadOptions) -> tuple[list[Stream | None], list[int]]:
     """Return the streams, and after which ID to read each, or :data:`LAST`."""
-    keys, known = options.keys, options.numbers
+    keys, numbers = options.keys, options.numbers
     streams: list[Stream | None] = []
-    numbers: list[int] = []
     places: list[int] = []
     for at in range(len(keys)):
         stream = db.stream_to_read(keys[at])
-        number = known[at] if known else _place(options.places[at])
+        number = numbers[at]
+        if number == UNREAD:
+            number = numbers[at] = _place(options.places[at])
         streams.append(stream)
-        numbers.append(number)
         if number == END:
             number = ids.MIN if stream is None else stream.last_id
         places.append(number)
-    options.numbers = numbers
     return streams, places
 
 

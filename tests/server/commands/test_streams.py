@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from tests.support.direct import DirectClient
+from tests.support.direct import Direct, DirectClient
 
 
 def test_xadd_remembers_trimming_options_but_not_what_is_added(client: DirectClient) -> None:
@@ -116,6 +118,43 @@ def test_maxsize_leaves_entries_of_a_later_stream_undelivered(client: DirectClie
     assert client.send(*read) == b"*1\r\n*2\r\n$3\r\none\r\n" + entry
     assert client.send("XPENDING", "two", "g") == b"*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n"
     assert client.send(*read) == b"*1\r\n*2\r\n$3\r\ntwo\r\n" + entry
+
+
+PLACES = st.sampled_from(["0", "1", "1-1", "2-0", "3", "$", "+", ">", "x", "0" * 30])
+READS = st.lists(
+    st.tuples(st.sampled_from(["", "COUNT 1", "count 1", "NOACK"]), PLACES, PLACES, PLACES),
+    min_size=2,
+    max_size=6,
+)
+
+
+@given(READS)
+@example([("", "0", "0", "0"), ("", "x", "0", "0"), ("", "1", "0", "0"), ("", "1", "0", "x")])
+def test_a_read_that_differs_from_the_one_before_is_answered_as_on_a_connection_of_its_own(
+    reads: list[tuple[str, str, str, str]],
+) -> None:
+    server = Direct()
+    client = server.client()
+    for entry_id in ("1-1", "1-2", "2-0"):
+        client.send("XADD", "a", entry_id, "f", "v")
+        client.send("XADD", "b", entry_id, "f", "v")
+    for options, *places in reads:
+        read = ("XREAD", *options.split(), "STREAMS", "a", "b", "none", *places)
+        assert client.send(*read) == server.client().send(*read)
+
+
+def test_which_of_two_mistakes_is_told_does_not_depend_on_the_read_before(
+    client: DirectClient,
+) -> None:
+    client.send("SET", "text", "v")
+    for place in ("1", "2"):
+        wrong = client.send("XREAD", "STREAMS", "s", "text", "s", place, "0", "0")
+        assert wrong is not None
+        assert wrong.startswith(b"-WRONGTYPE ")
+    assert client.send("XREAD", "STREAMS", "s", "text", "s", "x", "0", "0") == (
+        b"-ERR Invalid stream ID specified as stream command argument\r\n"
+    )
+    assert client.send("XREAD", "STREAMS", "s", "text", "s", "2", "0", "x") == wrong
 
 
 def test_the_same_read_of_what_is_new_begins_where_the_stream_ends_by_then(
