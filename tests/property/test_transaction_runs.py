@@ -46,7 +46,7 @@ def road(*, one_by_one: bool = False, limited: bool = False) -> Road:
     if one_by_one:
         assert other.send("MONITOR") == b"+OK\r\n"
     if limited:
-        assert client.send("ACL", "SETUSER", "default", "-lolwut") == b"+OK\r\n"
+        assert client.send("ACL", "SETUSER", "default", "-swapdb") == b"+OK\r\n"
     client.send("CONFIG", "RESETSTAT")
     return made
 

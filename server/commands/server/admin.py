@@ -1,4 +1,4 @@
-"""Commands about the server as a whole: its clock, its life, its picture, and what it has none of.
+"""Commands about the server as a whole: its clock, its life, and what it has none of.
 
 Modules do not exist here. Clients that ask for them are told so in the words of a Redis that has
 none.
@@ -6,19 +6,15 @@ none.
 
 from __future__ import annotations
 
-from typing import Final
-
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply, Verbatim
+from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.persistence.manager import PersistenceError
 from server.road.session import Session
 from server.road.state import Phase
 from server.road.table import Arguments
-from server.runtime.arguments import integer
-from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION
 from server.services import Services
 
 # --- time and life ---------------------------------------------------------------------------
@@ -98,40 +94,3 @@ def module_list(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 help_command("MODULE", since="5.0.0")
-
-
-# --- LOLWUT ------------------------------------------------------------------------------------
-
-
-_WITH_NUMBERS: Final = (5, 6)
-"""Versions of Redis whose pictures take numbers: they are read, and make no difference."""
-_WITH_PICTURES: Final = (*_WITH_NUMBERS, 8)
-
-PICTURE: Final = r"""
-     ~~~~~~~~~~|
-     ~~~~~~~~~~|=\\
-     ~~~~~~~~~~| \\
-               |  \\
-               |   \\_____
-               |    \\____ ()  ~ ~ ~
-"""
-
-
-@command(
-    "LOLWUT",
-    flags="readonly fast",
-    since="5.0.0",
-    summary="Shows a picture and the version.",
-    syntax="[VERSION version]",
-)
-def lolwut(server: Services, session: Session, args: Arguments) -> Reply:
-    """The picture, but for versions that have none, and a line with the versions."""
-    text = PICTURE
-    if len(args) > 2 and args[1].upper() == b"VERSION":
-        version = integer(args[2])
-        if version not in _WITH_PICTURES:
-            text = ""
-        elif version in _WITH_NUMBERS:
-            for arg in args[3:6]:
-                integer(arg)
-    return Verbatim(f"{text}Penstock {PENSTOCK_VERSION}. Redis ver. {REDIS_VERSION}\n".encode())

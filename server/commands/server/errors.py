@@ -35,11 +35,6 @@ MONITOR_NOT_HERE: Final = "ERR MONITOR isn't allowed for DENY BLOCKING client"
 SLOWLOG_COUNT: Final = "ERR count should be greater than or equal to -1"
 
 
-def no_samples(event: bytes) -> str:
-    """LATENCY GRAPH was given an event of which nothing has been noted."""
-    return f"ERR No samples available for event '{shown_name(event)}'"
-
-
 # --- the server and its commands --------------------------------------------------------------
 
 GETKEYS_UNKNOWN_COMMAND: Final = "ERR Invalid command specified"

@@ -8,10 +8,10 @@ from typing import Final
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import NO_REPLY, OK, Bulk, Map, Reply, Verbatim
+from protocol.replies import NO_REPLY, OK, Bulk, Map, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
-from server.monitoring.latency import Series, diagnosis, graph
+from server.monitoring.latency import Series
 from server.monitoring.timings import SlowCommand
 from server.road.session import Session
 from server.road.table import Arguments, Command, every, find_by_name, subcommands
@@ -163,25 +163,6 @@ def latency_reset(server: Services, session: Session, args: Arguments) -> Reply:
     return server.state.timings.latency.forget(args[2:])
 
 
-@command("LATENCY GRAPH", summary="Draws what was noted of an event.", syntax="event")
-def latency_graph(server: Services, session: Session, args: Arguments) -> Reply:
-    """A drawing in letters."""
-    series = _events(server).get(args[2])
-    if series is None:
-        raise CommandError(server_errors.no_samples(args[2]))
-    return Verbatim(graph(args[2], series, server.state.clock() // 1000).encode())
-
-
-@command(
-    "LATENCY DOCTOR", summary="Says in words what has taken long, and what may be done about it."
-)
-def latency_doctor(server: Services, session: Session, args: Arguments) -> Reply:
-    """Some sentences."""
-    timings, config = server.state.timings, server.state.config
-    text = diagnosis(timings.latency, config.latency_monitor_threshold, timings.slow_log.limit_ns)
-    return Verbatim(text.encode())
-
-
 @command(
     "LATENCY HISTOGRAM",
     since="7.0.0",
@@ -216,10 +197,6 @@ def _distribution(entry: Command) -> Reply:
 
 
 _LATENCY_HELP: Final = """\
-DOCTOR
-    Return a human readable latency analysis report.
-GRAPH <event>
-    Return an ASCII latency graph for the <event> class.
 HISTORY <event>
     Return time-latency samples for the <event> class.
 LATEST

@@ -51,6 +51,10 @@ class TestWhatThereIsNot:
     def test_modules(self, client: DirectClient) -> None:
         assert client.send("MODULE", "LIST") == b"*0\r\n"
 
+    def test_a_picture_of_the_version(self, client: DirectClient) -> None:
+        error = b"-ERR unknown command 'LOLWUT', with args beginning with: 'VERSION' '5' \r\n"
+        assert client.send("LOLWUT", "VERSION", "5") == error
+
     @pytest.mark.parametrize(
         ("words", "reply"),
         [
