@@ -103,7 +103,7 @@ CLIENTS: Final = (
     Client("redis-py, synchronous", "clients/test_redis_py_stories", python("redis"), "blocking"),
     Client("redis-py, asyncio", "clients/test_redis_py_", python("redis"), "asyncio"),
     Client("redis-py, pools, retries, pub/sub", "clients/test_redis_py_conn", python("redis")),
-    Client("redis-py, each method", "clients/test_redis_py_methods", python("redis")),
+    Client("redis-py, beyond its own suite", "clients/test_redis_py_methods", python("redis")),
     Client("redis-py, TLS and a user", "clients/test_redis_py_tls", python("redis")),
     Client("redis-py, its locks and scripts", "clients/test_scripts", python("redis")),
     Client(
