@@ -17,6 +17,7 @@
 # make reliability                every attack at its full scale, beside Redis, and the heavy tests; takes half an hour
 # make test-redis-py              what is a client itself, with the redis-py that people may have: 5, 6, 7 and 8
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
+# make test-source | test-pipeline    one of the two
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
 #                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise; with --kills
 #                                 --server redis-7.0 and others a row of docs/reliability.md
@@ -70,8 +71,8 @@ BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta 
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
 .PHONY: help run wheel test lint types suite coverage test-all compiled plain test-compiled test-clients test-container \
-	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark pipeline-histories demo \
-	bench-spark bench docs pictures format clean alone
+	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark test-source \
+	test-pipeline pipeline-histories demo bench-spark bench docs pictures format clean alone
 
 help: # what stands at the top of this file
 	@sed -n '/^#/!q; s/^# //p' $(firstword $(MAKEFILE_LIST))
@@ -197,10 +198,15 @@ test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
 		$(SPARK)/bin/python $(ONE_BY_ONE) -m 'not slow and not reference' -k 'not spark_' $(WITH_REDIS_PY) || exit; \
 	done
 
+test-spark: test-source test-pipeline
+
+ON_SPARK := PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE)
 # The run writes the table of losses in docs/reliability.md.
-test-spark: $(SPARK)/installed
-	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) -p tests.spark.results tests/spark
-	PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE) tests/pipeline
+test-source: $(SPARK)/installed
+	$(ON_SPARK) -p tests.spark.results tests/spark
+
+test-pipeline: $(SPARK)/installed
+	$(ON_SPARK) tests/pipeline
 
 pipeline-histories: $(SPARK)/installed
 	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m tests.pipeline.histories $(ARGS)
