@@ -22,7 +22,7 @@ ADDING: Final = (
 )
 """The loads that are measured on both ways: runs, mixes, and those of which each request is another
 one."""
-MOST: Final = 1.0
+MOST_TIMES: Final = 1.0
 """How many times the cost of the common way the fast one may have."""
 
 

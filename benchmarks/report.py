@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.curves import FLAT
-from benchmarks.fast_way import MOST
+from benchmarks.fast_way import MOST_TIMES
 from benchmarks.instructions import DEAREST
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.runner import Measurements
@@ -286,7 +286,7 @@ def _fast_way(results: Results) -> str:
 ## The fast path for XADD
 
 CPU µs for an XADD on the fast path and off it, where a slow log wants to see each one by itself.
-The fast path should never cost more: {MOST:g} times as much at most.
+The fast path should never cost more: {MOST_TIMES:g} times as much at most.
 
 {_table(columns, rows)}"""
 

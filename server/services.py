@@ -9,10 +9,10 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
     blocking.when_due ----------> reactions.pass_time     the time of a parked client has come
     reactions.rerun, recheck ---> dispatcher              its command runs again, if it still may
     policies.when_due ----------> due_work.run_slice      a stream has something to do by itself
-    due_work.apply_and_wake ----> reactions.settle        what was due has its consequences
+    due_work.settle ------------> reactions.settle        what was due has its consequences
     due_work.is_paused ---------> pauses.active           and waits while clients are paused
     policies.require -----------> access.require          a reader may make its group
-    tracking.settle ------------> reactions.apply         what a read has changed comes before it
+    tracking.apply -------------> reactions.apply         what a read has changed comes before it
     access.before_change -------> tracking.broadcast      notices go out with the former rights
     users.new_rate -------------> access.limits.new_rate  a user that is made gets its budget
     gate.has_news, is_waiting,
@@ -165,10 +165,10 @@ class Services:
         reactions.recheck = self.dispatcher.recheck
         reactions.units = journal
         policies.when_due = self.due_work.run_slice
-        self.due_work.apply_and_wake = reactions.settle
+        self.due_work.settle = reactions.settle
         self.due_work.is_paused = lambda: self.pauses.active
         policies.require = self.access.require
-        self.tracking.settle = reactions.apply
+        self.tracking.apply = reactions.apply
         self.access.before_change = self.tracking.broadcast
         self.state.users.new_rate = self.access.limits.new_rate
         gate.has_news = appender.has_news

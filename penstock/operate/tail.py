@@ -13,7 +13,7 @@ from penstock.terminal import shown
 BLOCK_MS: Final = 1000
 """How long one read waits, so that Ctrl-C ends it soon."""
 
-MOST: Final = 1000
+ENTRIES_A_READ: Final = 1000
 """How many entries one read takes."""
 
 SHOWN: Final = 200
@@ -29,7 +29,7 @@ def entries(
         after = newest[0][0] if newest else b"0-0"
     while True:
         reply: Any = server.call(
-            "XREAD", "COUNT", MOST, "BLOCK", BLOCK_MS, "STREAMS", stream, after
+            "XREAD", "COUNT", ENTRIES_A_READ, "BLOCK", BLOCK_MS, "STREAMS", stream, after
         )
         for entry_id, fields in reply[0][1] if reply else ():
             yield entry_id, fields

@@ -101,13 +101,13 @@ class Prefix:
 class KeyTracking:
     """The keys and the prefixes that the clients of a server track.
 
-    ``settle`` lets effects have their consequences, see :meth:`.Reactions.apply`.
+    ``apply`` lets effects have their consequences, see :meth:`.Reactions.apply`.
     """
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._sessions = state.sessions
-        self.settle: Callable[[Session], None] = lambda session: None
+        self.apply: Callable[[Session], None] = lambda session: None
         self.clients: dict[Session, None] = {}
         """Those that track now."""
         self.active = False
@@ -201,7 +201,7 @@ class KeyTracking:
 
             def note() -> None:
                 # A key that has expired is forgotten first, and then noted as one that is missing.
-                self.settle(session)
+                self.apply(session)
                 for key, _ in command.key_uses(args):
                     self._note(key, number)
 

@@ -35,7 +35,7 @@ AGAIN_AFTER_MS: Final = 100
 class DueWork:
     """Does what is due for policies.
 
-    ``apply_and_wake`` lets effects have their consequences and wakes who waits; ``is_paused`` tells
+    ``settle`` lets effects have their consequences and wakes who waits; ``is_paused`` tells
     that clients are paused, and so nothing may change.
     """
 
@@ -44,7 +44,7 @@ class DueWork:
         self._blocking = blocking
         self._policies = policies
         self._due = policies.due
-        self.apply_and_wake: Callable[[], None] = lambda: None
+        self.settle: Callable[[], None] = lambda: None
         self.is_paused: Callable[[], bool] = lambda: False
 
     def may_act(self) -> bool:
@@ -105,7 +105,7 @@ class DueWork:
             ref = group_of_value(database, key, value, name)
             done = 0 if ref is None else self._act_in_group(ref)
         if keyspace.effects or self._blocking.ready:
-            self.apply_and_wake()
+            self.settle()
         return done
 
     def _act_on_entries(self, database: Database, key: bytes, stream: Stream) -> int:

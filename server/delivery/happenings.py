@@ -18,7 +18,7 @@ LEFT: Final = "left"
 BURIED: Final = "buried"
 REDRIVEN: Final = "redriven"
 
-MOST: Final = 100
+HAPPENINGS_KEPT: Final = 100
 """How many of them are remembered."""
 
 TOGETHER_MS: Final = 60_000
@@ -39,10 +39,10 @@ class Happening(NamedTuple):
 
 
 class Happenings:
-    """The last :data:`MOST` of them."""
+    """The last :data:`HAPPENINGS_KEPT` of them."""
 
     def __init__(self) -> None:
-        self._ring: deque[Happening] = deque(maxlen=MOST)
+        self._ring: deque[Happening] = deque(maxlen=HAPPENINGS_KEPT)
 
     def __iter__(self) -> Iterator[Happening]:
         """The oldest comes first."""

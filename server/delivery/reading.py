@@ -21,7 +21,7 @@ from server.delivery.dead_letters import (
 from server.delivery.group_ref import CLAIMED, READ_AGAIN, TIMED_OUT, RuledGroup
 from storage.engine import ids
 from storage.engine.entries import Stretch
-from storage.engine.pending import MOST, Consumer, PendingEntry
+from storage.engine.pending import HIGHEST, Consumer, PendingEntry
 
 PASSED_AT_ONCE: Final = 1000
 """How many new entries one attempt to read looks at, so that nobody waits long meanwhile."""
@@ -131,7 +131,7 @@ def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> 
         to_give = wanted if len(to_give) == len(wanted) else sorted(to_give)
         if passed:
             to_give = _pass_over(ruled, reader, passed, to_give)
-        group.pending.take_over(to_give, consumer, ruled.now, MOST, 1, None)
+        group.pending.take_over(to_give, consumer, ruled.now, HIGHEST, 1, None)
     return missing
 
 
@@ -188,7 +188,7 @@ def readable_again(ruled: RuledGroup, consumer: Consumer, start: int, most: int)
 
 def _count_after(entry: PendingEntry) -> int:
     """The delivery count after one more; XNACK FATAL gives an entry the highest there is."""
-    return min(entry.deliveries + 1, MOST)
+    return min(entry.deliveries + 1, HIGHEST)
 
 
 def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> None:

@@ -133,7 +133,7 @@ def _origin(session: Session) -> bytes:
     return b"unix:" + address.removesuffix(b":0") if address.startswith(b"/") else address
 
 
-MOST: Final = 10_000
+COMMANDS_KEPT: Final = 10_000
 """How many commands are kept."""
 
 MOST_BYTES: Final = 16 * 1024 * 1024
@@ -157,7 +157,7 @@ class Trace:
     ``clock`` gives Unix milliseconds; ``running`` tells whether commands are noted."""
 
     def __init__(
-        self, clock: Callable[[], int], most: int = MOST, most_bytes: int = MOST_BYTES
+        self, clock: Callable[[], int], most: int = COMMANDS_KEPT, most_bytes: int = MOST_BYTES
     ) -> None:
         self._clock = clock
         self._most = most

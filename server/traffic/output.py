@@ -30,8 +30,9 @@ DIRECT: Final = 64
 """How many pieces of output are sent directly before a round is looked at again."""
 FEW: Final = 3
 """Fewer connections than this in a round do not pay for the call at its end."""
-MOST: Final = 64
-"""Output of so many connections is sent without waiting for the end of the round."""
+MAX_KEEPERS: Final = 64
+"""How many connections keep their output until the end of the round: where there are so many, it is
+sent at once."""
 PATIENCE_NS: Final = 1_000_000
 """Neither is output that has waited while requests of others took as long as this."""
 LARGEST: Final = 4096
@@ -71,7 +72,7 @@ class RoundOutput:
         if not keepers:
             self._until_ns = self._turns.nanoseconds + PATIENCE_NS
         keepers.append(keeper)
-        if len(keepers) >= MOST or self._turns.nanoseconds > self._until_ns:
+        if len(keepers) >= MAX_KEEPERS or self._turns.nanoseconds > self._until_ns:
             self._send()
 
     def _send(self) -> None:

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from server.net.listener import ADDRESS_MISSING, ANY_ADDRESS, ListenError
 
-MOST: Final = 64
+MAX_CONNECTIONS: Final = 64
 """How many connections there may be. When there is one more, that one is closed for which the
 server has waited the longest, the new one if it waits for no other."""
 
@@ -38,7 +38,7 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._reading: asyncio.TimerHandle | None = None
         self._await_request()
-        if len(self.connections) > MOST:
+        if len(self.connections) > MAX_CONNECTIONS:
             waiting = [each for each in self.connections if isinstance(each, Connection)]
             min((each for each in waiting if each.waits), key=lambda each: each.since).drop()
 

@@ -27,7 +27,7 @@ from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
-from server.web.connections import MOST, Connection, listen
+from server.web.connections import MAX_CONNECTIONS, Connection, listen
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
 from server.web.page.routes import Page
@@ -36,10 +36,12 @@ from server.web.survey import STEP_NS
 PATIENCE_S: Final = 2
 """How long responses may still take when the server stops."""
 
-SCRAPES: Final = MOST // 4
-SCREENS: Final = MOST // 2
-"""How many requests for /metrics may wait until the series are gathered, and how many may be for
-what is neither that nor answered at once: together they leave connections for what is."""
+MAX_SCRAPES: Final = MAX_CONNECTIONS // 4
+"""How many requests for /metrics may wait until the series are gathered."""
+
+MAX_SCREENS: Final = MAX_CONNECTIONS // 2
+"""How many requests for the page, and for what else takes a while, may be worked on. With those for
+/metrics they leave connections for what is answered at once."""
 
 
 class WebServer:
@@ -51,7 +53,7 @@ class WebServer:
         self._probe = LoopLagProbe()
         self._page = Page(server, self._probe.times)
         self._scraping = asyncio.Lock()
-        self._scrapes, self._screens = Places(SCRAPES), Places(SCREENS)
+        self._scrapes, self._screens = Places(MAX_SCRAPES), Places(MAX_SCREENS)
         self._http: _Http
         self._task: asyncio.Task[None]
         self._handler = _LogHandler(server.state.log)

@@ -19,7 +19,7 @@ from storage.aof.framing import Annotation, LoadError, shown
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.limits import StreamLimits
-from storage.engine.pending import MOST, Consumer
+from storage.engine.pending import HIGHEST, Consumer
 from storage.engine.stream import Stream, unsigned
 from storage.engine.trimming import Trim, trim
 from storage.keyspace.databases import Database, Keyspace
@@ -382,7 +382,7 @@ def _make_pending(group: Group, consumer: Consumer, entry_id: int, claim: ClaimO
         return False
     if count is None:
         count = (1 if before is None else before.deliveries) + (not claim.justid)
-    pending.set(entry_id, consumer, claim.time, min(count, MOST))
+    pending.set(entry_id, consumer, claim.time, min(count, HIGHEST))
     return True
 
 

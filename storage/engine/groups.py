@@ -12,7 +12,14 @@ from storage.engine.block import Block
 from storage.engine.effects import make
 from storage.engine.group_counts import NOTHING_COUNTED, GroupCounts
 from storage.engine.log import EntryLog
-from storage.engine.pending import FREED, MOST, Consumer, PendingEntry, PendingList, longest_idle
+from storage.engine.pending import (
+    FREED,
+    HIGHEST,
+    Consumer,
+    PendingEntry,
+    PendingList,
+    longest_idle,
+)
 
 _NOWHERE: Final = -1
 _NO_BLOCK: Final = Block(ids.MIN, [])
@@ -151,7 +158,7 @@ class Group:
 
     def hand_over(self, entry_id: int, consumer: Consumer, time: int, count: int, now: int) -> None:
         """Makes an entry pending for ``consumer`` with this delivery time and count."""
-        self.pending.set(entry_id, consumer, time, min(count, MOST))
+        self.pending.set(entry_id, consumer, time, min(count, HIGHEST))
         consumer.active = now
 
     def copy(self) -> Group:
@@ -261,7 +268,7 @@ def claim_one(group: Group, entry_id: int, present: bool, claim: Claim, claims: 
     count = claim.deliveries
     if count is None:
         count = segment.stamps[2 * place + 1] + claim.counting
-    count = min(count, MOST)
+    count = min(count, HIGHEST)
     group.pending.change(entry_id, found, claim.consumer, claim.time, count)
     claim.consumer.active = claim.now
     claims.ids.append(entry_id)
@@ -292,8 +299,8 @@ def _claim_run(
         claims.dropped.extend(group.acknowledge(missing))
         gone = set(missing)
         run = [entry_id for entry_id in run if entry_id not in gone]
-    latest = claim.now - claim.min_idle if claim.min_idle else MOST
-    count = None if claim.deliveries is None else min(claim.deliveries, MOST)
+    latest = claim.now - claim.min_idle if claim.min_idle else HIGHEST
+    count = None if claim.deliveries is None else min(claim.deliveries, HIGHEST)
     taken, counts = group.pending.take_over(
         run, claim.consumer, claim.time, latest, int(claim.counting), count, pending
     )
@@ -406,6 +413,6 @@ def _idle(
         wanted = min(wanted, MOST_REFUSABLE - len(refused))
     done = refused.union(claims.ids)
     # Times may lie ahead of a clock that was set back; nothing is too young for 0.
-    latest = claim.now - claim.min_idle if claim.min_idle else MOST
+    latest = claim.now - claim.min_idle if claim.min_idle else HIGHEST
     idle = longest_idle(pending, latest, wanted + len(done))
     return [entry.id for entry in idle if entry.id not in done][:wanted]

@@ -49,7 +49,7 @@ from storage.engine.extras import NO_EXTRAS, Extras
 from storage.engine.ids import MAX
 from storage.engine.pending_segment import (
     FREED,
-    MOST,
+    HIGHEST,
     NEVER,
     Aged,
     Columns,
@@ -64,7 +64,7 @@ from storage.engine.waits import Waits
 
 __all__ = [
     "FREED",
-    "MOST",
+    "HIGHEST",
     "NEVER",
     "Columns",
     "Consumer",
@@ -153,7 +153,7 @@ class PendingList(Segments):
         return ids_in(self.owned_from(owner, start, count))
 
     def owned_from(self, owner: Consumer, start: int, count: int) -> list[Span]:
-        """Return where these are."""
+        """Return up to ``count`` pending IDs of ``owner`` from ``start`` on, as spans."""
         found: list[Span] = []
         at = max(bisect_right(owner.bases, start) - 1, 0)
         while at < len(owner.bases) and count > 0:
@@ -178,11 +178,11 @@ class PendingList(Segments):
         """Up to ``most`` entries from ``start`` to ``end``."""
         return Columns(self.spans(start, end, most))
 
-    def spans(self, start: int, end: int, most: int, latest: int = MOST) -> list[Span]:
+    def spans(self, start: int, end: int, most: int, latest: int = HIGHEST) -> list[Span]:
         """Where up to ``most`` entries from ``start`` to ``end`` are that were delivered at
         ``latest`` or before; segments in which nothing was are passed over."""
         found: list[Span] = []
-        every = latest == MOST
+        every = latest == HIGHEST
         at = max(self.holder_of(start), 0)
         at = at if every else self.next_by(at, latest)
         while at < len(self.segments) and most > 0 and self.bases[at] <= end:
@@ -207,7 +207,7 @@ class PendingList(Segments):
         at = max(bisect_right(owner.bases, start) - 1, 0)
         while at < len(owner.bases) and most > 0 and owner.bases[at] <= end:
             segment = self.with_base(owner.bases[at])
-            places = segment.owned_places(owner, start, len(segment) if latest < MOST else most)
+            places = segment.owned_places(owner, start, len(segment) if latest < HIGHEST else most)
             if places and segment.ids.at(places[-1]) > end:
                 places = places[: bisect_left(places, segment.ids.before(end + 1))]
             places = segment.due(places, latest)[:most]
@@ -337,8 +337,8 @@ class PendingList(Segments):
 
     def _begin_with(self, entry_id: int) -> int:
         """Begins a new last segment with one unowned entry."""
-        at = self.begin(entry_id, MOST)
-        self.segments[at].extend([entry_id], FREED, MOST)
+        at = self.begin(entry_id, HIGHEST)
+        self.segments[at].extend([entry_id], FREED, HIGHEST)
         return at
 
     def remove(self, entry_id: int) -> bool:
@@ -571,7 +571,7 @@ def longest_idle(pending: PendingList, latest: int, count: int) -> list[PendingE
 
 def earliest_time(pending: PendingList) -> int | None:
     """The earliest delivery time of an owned entry, ``None`` if there is none."""
-    entries = longest_idle(pending, MOST, 1)
+    entries = longest_idle(pending, HIGHEST, 1)
     return entries[0].time if entries else None
 
 

@@ -24,7 +24,7 @@ from storage.engine.id_column import IDColumn
 NEVER: Final = -1
 """The active-time of a consumer that was never given anything."""
 
-MOST: Final = 2**63 - 1
+HIGHEST: Final = 2**63 - 1
 """The highest delivery count, and the latest delivery time; counting on stays there."""
 
 FREED: Final = 0
@@ -278,7 +278,7 @@ class Segment:
 
     def due(self, places: Sequence[int], latest: int) -> Sequence[int]:
         """Return those of these places where an entry was delivered at ``latest`` or before."""
-        if latest >= MOST:
+        if latest >= HIGHEST:
             return places
         stamps = self.stamps
         due = [place for place in places if stamps[2 * place] <= latest]
@@ -288,15 +288,15 @@ class Segment:
         """When the first of the pending entries was delivered."""
         if self.live == len(self):
             return min(self.stamps[::2])
-        return min(compress(self.stamps[::2], self.owners.translate(_PENDING)), default=MOST)
+        return min(compress(self.stamps[::2], self.owners.translate(_PENDING)), default=HIGHEST)
 
     def earliest_owned(self) -> int:
-        """Return when the first of the entries that have an owner was delivered; :data:`MOST` if
+        """Return when the first of the entries that have an owner was delivered; :data:`HIGHEST` if
         none has."""
         if self.owners.find(FREED) < 0:
             return self.earliest()
         owned = self.owners.translate(_OWNED)
-        return min(compress(self.stamps[::2], owned), default=MOST)
+        return min(compress(self.stamps[::2], owned), default=HIGHEST)
 
     def delivery_counts(self) -> array[int]:
         """How often each of the pending entries was delivered."""
@@ -346,11 +346,11 @@ class Segment:
         place = self.ids.before(entry_id)
         if place < len(self) and self.ids.at(place) == entry_id:
             self.owners[place] = FREED
-            self.stamps[2 * place] = MOST
+            self.stamps[2 * place] = HIGHEST
         else:
             self.ids.insert(place, entry_id)
             self.owners.insert(place, FREED)
-            self.stamps[2 * place : 2 * place] = array("q", (MOST, 0))
+            self.stamps[2 * place : 2 * place] = array("q", (HIGHEST, 0))
         self.first = min(self.first, place) if self.live else place
         self.live += 1
         return place
@@ -416,7 +416,7 @@ class Segment:
         stamps = self.stamps
         found: list[int] = []
         for place in places:
-            number = min(stamps[2 * place + 1] + more, MOST) if count is None else count
+            number = min(stamps[2 * place + 1] + more, HIGHEST) if count is None else count
             stamps[2 * place], stamps[2 * place + 1] = time, number
             found.append(number)
         return found
@@ -523,5 +523,5 @@ def _counted(counts: list[int], more: int) -> list[int]:
     """The delivery counts after so many more."""
     first = counts[0]
     if counts.count(first) == len(counts):
-        return [min(first + more, MOST)] * len(counts)
-    return [min(count + more, MOST) for count in counts]
+        return [min(first + more, HIGHEST)] * len(counts)
+    return [min(count + more, HIGHEST) for count in counts]

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 
-from storage.engine.pending import MOST, PendingList
+from storage.engine.pending import HIGHEST, PendingList
 from storage.engine.pending_segment import Segment
 
 
@@ -28,8 +28,8 @@ class PendingSummary:
         self.counts = [0] * (len(bounds) + 1)
         self.deliveries = 0
         """How often all of them were delivered together."""
-        self.earliest = MOST
-        """The earliest delivery time; :data:`MOST` if no entry has an owner."""
+        self.earliest = HIGHEST
+        """The earliest delivery time; :data:`HIGHEST` if no entry has an owner."""
         self.most = 0
         """The highest delivery count."""
 

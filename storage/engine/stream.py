@@ -267,9 +267,9 @@ class Stream:
         """The groups by name, byte by byte."""
         return [self.groups[name] for name in sorted(self.groups)]
 
-    def unlike_times(self) -> list[Times]:
-        """When consumers were seen and active, of the groups that have one for which that is not
-        the same time."""
+    def seen_and_active_times(self) -> list[Times]:
+        """Return when the consumers of a group were seen and active, for each group with one whose
+        two times differ."""
         times: list[Times] = []
         for group in self.groups_in_order():
             consumers = group.consumers.values()

@@ -232,7 +232,7 @@ class Database:
         former = self.get(key)
         self._place(key, stream, expires_at)
         replaced, retyped = former is not None, _differ(former, stream)
-        layout, times = tuple(stream.log.layout()), tuple(stream.unlike_times())
+        layout, times = tuple(stream.log.layout()), tuple(stream.seen_and_active_times())
         self.emit(
             StreamRestored(self.index, key, payload, expires_at, layout, times, replaced, retyped)
         )

@@ -15,7 +15,7 @@ from storage.engine.entries import line_before
 from storage.engine.groups import Group
 from storage.engine.ids import HALF, MIN, NATIVE, join, split, text
 from storage.engine.limits import StreamLimits
-from storage.engine.pending import MOST, Consumer
+from storage.engine.pending import HIGHEST, Consumer
 from storage.engine.runs import text_of
 from storage.engine.stream import Stream
 from storage.rdb import codes
@@ -270,7 +270,7 @@ def _read_pending(source: Source) -> Pending:
         if entry_id in pending:
             raise DamagedRDB(offset, "an entry that is pending twice")
         time = source.signed()
-        pending[entry_id] = (time, min(source.length(), MOST))
+        pending[entry_id] = (time, min(source.length(), HIGHEST))
     return pending
 
 
@@ -311,7 +311,7 @@ def _fill_pending(group: Group, pending: Pending, owners: dict[int, Consumer]) -
         consumer = group.consumers[name]
         group.pending.append_run(run, consumer, time)
         if count != 1:
-            group.pending.take_over(run, consumer, time, MOST, 0, count)
+            group.pending.take_over(run, consumer, time, HIGHEST, 0, count)
     nobody = group.consumers.get(codes.NOBODY)
     if group.pending.extras.released and nobody is not None and not (nobody.owned or nobody.seen):
         group.remove_consumer(codes.NOBODY)

@@ -18,7 +18,7 @@ from storage.engine.groups import (
 )
 from storage.engine.limits import StreamLimits
 from storage.engine.log import EntryLog
-from storage.engine.pending import MOST, NEVER, Consumer, PendingEntry
+from storage.engine.pending import HIGHEST, NEVER, Consumer, PendingEntry
 
 NOW = 1000
 
@@ -127,8 +127,8 @@ def test_handing_over_makes_an_entry_somebody_elses(case: Case) -> None:
 
 
 def test_a_delivery_count_that_is_handed_over_stays_below_the_highest(case: Case) -> None:
-    case.group.hand_over(4, case.bob, 50, MOST + 5, NOW)
-    assert case.entry(4).deliveries == MOST
+    case.group.hand_over(4, case.bob, 50, HIGHEST + 5, NOW)
+    assert case.entry(4).deliveries == HIGHEST
 
 
 def test_a_copy_of_a_group_has_consumers_of_its_own(case: Case) -> None:
@@ -173,8 +173,8 @@ def test_a_claim_may_set_the_delivery_count(case: Case) -> None:
 
 
 def test_counting_a_claim_stays_at_the_highest_number(case: Case) -> None:
-    claim_ids(case.group, case.log, [4], case.claim(deliveries=MOST))
-    assert claim_ids(case.group, case.log, [4], case.claim()).counts[0] == MOST
+    claim_ids(case.group, case.log, [4], case.claim(deliveries=HIGHEST))
+    assert claim_ids(case.group, case.log, [4], case.claim()).counts[0] == HIGHEST
 
 
 @pytest.mark.parametrize(("min_idle", "claimed"), [(NOW - 4, [4]), (NOW - 3, [])])

@@ -11,7 +11,7 @@ from storage.engine import pending, pending_segment, pending_segments
 from storage.engine.extras import NO_EXTRAS
 from storage.engine.id_column import IDColumn
 from storage.engine.pending import (
-    MOST,
+    HIGHEST,
     NEVER,
     Columns,
     Consumer,
@@ -171,12 +171,12 @@ class Model(RuleBasedStateMachine):
         counts = [entry.deliveries for entry in self._entries()]
         assert summary.counts == [
             sum(low < count <= high for count in counts)
-            for low, high in ((-1, 1), (1, 2), (2, 4), (4, MOST))
+            for low, high in ((-1, 1), (1, 2), (2, 4), (4, HIGHEST))
         ]
         assert summary.deliveries == sum(counts)
         assert summary.most == max(counts, default=0)
         times = [entry.time for entry in self._entries() if entry.owner is not None]
-        assert summary.earliest == min(times, default=MOST)
+        assert summary.earliest == min(times, default=HIGHEST)
 
     @rule(start=NUMBERS, end=NUMBERS, latest=TIMES, person=PEOPLE)
     def scan(self, start: int, end: int, latest: int, person: int) -> None:
@@ -273,10 +273,10 @@ def test_a_new_consumer_was_never_active() -> None:
 
 def test_a_delivery_count_stays_at_the_highest_number() -> None:
     found, ann = PendingList(), Consumer(b"ann", 0)
-    found.set(1, ann, 0, MOST - 1)
+    found.set(1, ann, 0, HIGHEST - 1)
     for _ in range(2):
         found.count_deliveries([1], 5)
-        assert found.get(1) == PendingEntry(1, ann, 5, MOST)
+        assert found.get(1) == PendingEntry(1, ann, 5, HIGHEST)
 
 
 def test_an_entry_freed_again_goes_to_the_end_of_the_queue() -> None:
@@ -460,17 +460,17 @@ def test_entries_that_were_not_delivered_equally_often_are_counted_each() -> Non
     found, ann = PendingList(), Consumer(b"ann", 0)
     found.append_run([1, 2, 3, 4], ann, 7)
     found.set(2, ann, 7, 5)
-    found.set(3, ann, 7, MOST)
+    found.set(3, ann, 7, HIGHEST)
     found.count_deliveries([1, 2, 3], 8)
-    assert [entry.deliveries for entry in found.scan(0)] == [2, 6, MOST, 1]
+    assert [entry.deliveries for entry in found.scan(0)] == [2, 6, HIGHEST, 1]
 
 
 def test_what_is_pending_is_found_between_what_has_gone() -> None:
     found, ann, bob = PendingList(), Consumer(b"ann", 0), Consumer(b"bob", 0)
     found.append_run([1, 2, 3, 4], ann, 7)
     found.remove(2)
-    assert found.take_over([1, 3], bob, 8, MOST, 1, None, True) == ([1, 3], [2, 2])
-    assert found.take_over([3, 4], ann, 9, MOST, 1, None, True) == ([3, 4], [3, 2])
+    assert found.take_over([1, 3], bob, 8, HIGHEST, 1, None, True) == ([1, 3], [2, 2])
+    assert found.take_over([3, 4], ann, 9, HIGHEST, 1, None, True) == ([3, 4], [3, 2])
     assert [entry.owner for entry in found.scan(0)] == [bob, ann, ann]
     found.check()
 
@@ -527,7 +527,7 @@ def test_a_summary_passes_over_a_segment_that_is_kept_with_nothing_in_it() -> No
     summary = PendingSummary((1,))
     assert summary.step(found)
     assert not summary.step(found)
-    assert (summary.counts, summary.earliest) == ([0, 0], MOST)
+    assert (summary.counts, summary.earliest) == ([0, 0], HIGHEST)
 
 
 def test_a_summary_has_the_earliest_of_all_segments() -> None:

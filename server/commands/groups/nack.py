@@ -19,7 +19,7 @@ from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from storage.engine import ids
-from storage.engine.pending import MOST, PendingEntry
+from storage.engine.pending import HIGHEST, PendingEntry
 
 _MODES: Final = frozenset({b"SILENT", b"FAIL", b"FATAL"})
 
@@ -99,7 +99,7 @@ class NackOptions:
         if self.count is not None:
             return self.count
         if self.mode == b"FATAL":
-            return MOST
+            return HIGHEST
         count = 0 if before is None else before.deliveries
         return max(0, count - 1) if self.mode == b"SILENT" else count
 

@@ -23,7 +23,7 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
-from storage.engine.pending import MOST, Consumer, Segment, Span
+from storage.engine.pending import HIGHEST, Consumer, Segment, Span
 from storage.engine.pending_segment import FEW
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
@@ -69,7 +69,7 @@ def xpending(server: Services, session: Session, args: Arguments) -> Reply | Ste
     if most <= 0:
         return EMPTY_ARRAY
     group, now, pending = ref.group, ref.now, ref.group.pending
-    latest = now - min_idle if min_idle > 0 else MOST
+    latest = now - min_idle if min_idle > 0 else HIGHEST
     if len(args) == at + 3:
         spans = pending.spans(start, end, most, latest)
     elif (owner := group.consumers.get(args[at + 3])) is not None:

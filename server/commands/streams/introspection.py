@@ -18,7 +18,7 @@ from server.runtime.arguments import integer
 from server.services import Services
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, NEVER, Columns, Consumer, PendingList, Segment
+from storage.engine.pending import HIGHEST, NEVER, Columns, Consumer, PendingList, Segment
 from storage.engine.stream import Stream, signed
 from storage.keyspace.databases import Database
 
@@ -187,7 +187,7 @@ def _consumer_head(held: _HeldConsumer) -> Fields:
 
 def _columns_of(group: Group, consumer: Consumer, count: int) -> Columns:
     """The first pending entries of a consumer."""
-    return Columns(group.pending.spans_owned(consumer, ids.MIN, ids.MAX, MOST, count))
+    return Columns(group.pending.spans_owned(consumer, ids.MIN, ids.MAX, HIGHEST, count))
 
 
 def _write_rows(columns: Columns, most: int, rows: Rows) -> list[bytes]:

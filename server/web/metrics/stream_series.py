@@ -15,7 +15,7 @@ from server.road.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, Consumer
+from storage.engine.pending import HIGHEST, Consumer
 from storage.engine.pending_summary import PendingSummary
 from storage.engine.stream import Stream, signed
 
@@ -124,7 +124,7 @@ def group_values(
     """Return the values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not
     seen for the longest time, and ``ruled`` is the group with its policies, if it has any."""
     stream, group, counts = ref.stream, ref.group, ref.group.counts
-    oldest = None if summary.earliest == MOST else summary.earliest
+    oldest = None if summary.earliest == HIGHEST else summary.earliest
     return [
         len(group.consumers),
         len(group.pending),

@@ -11,7 +11,7 @@ PERIOD_MS: Final = 60_000
 OF_ADDRESS: Final = 10
 OF_ALL: Final = 100
 """How many logins may fail in a minute: from one address, and from all together."""
-MOST: Final = 1000
+ADDRESSES_KEPT: Final = 1000
 """Of how many addresses that is known; that is forgotten which failed the longest time ago."""
 
 
@@ -39,7 +39,7 @@ class Attempts:
         bucket = self._of_address.pop(address, None)
         if bucket is None:
             bucket = TokenBucket(OF_ADDRESS, PERIOD_MS, self._clock())
-        while len(self._of_address) >= MOST:
+        while len(self._of_address) >= ADDRESSES_KEPT:
             del self._of_address[next(iter(self._of_address))]
         self._of_address[address] = bucket
         bucket.spend(1)

@@ -20,7 +20,7 @@ from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
 
-MOST: Final = 50
+HITS_SHOWN: Final = 50
 """How much is listed."""
 
 MOST_CONSUMERS: Final = 50_000
@@ -64,7 +64,7 @@ class _Search:
                 before = (row.db, row.key)
                 self._look_at_stream(row, stream)
             await self._look_at_group(row, stream)
-            if len(self.hits) > MOST:
+            if len(self.hits) > HITS_SHOWN:
                 return
 
     def _look_at_stream(self, row: Row, stream: Stream) -> None:
@@ -91,7 +91,7 @@ class _Search:
         for at in range(0, len(names), _CHUNK):
             found += [each for each in names[at : at + _CHUNK] if self._word in each]
             await self._request.pace.rest()
-        for each in found[: MOST + 1]:
+        for each in found[: HITS_SHOWN + 1]:
             address = consumer_url(row.db, row.key, group.name, each)
             self.hits.append(Hit("Consumer", shown(each), address, f"{key} / {name}"))
 
@@ -108,6 +108,6 @@ async def find_screen(request: PageRequest) -> Screen:
     """What there is with that name or ID."""
     search = _Search(request)
     await search.run()
-    hits, more = search.hits[:MOST], len(search.hits) > MOST
+    hits, more = search.hits[:HITS_SHOWN], len(search.hits) > HITS_SHOWN
     given = {"text": search.text, "hits": hits, "more": more}
     return Screen("find.html", shown(request.fields.text("match").encode()), given)

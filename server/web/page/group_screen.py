@@ -30,7 +30,7 @@ from server.web.page.traces import Trace
 from server.web.page.wording import counted, duration, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST, NEVER, Consumer, PendingEntry
+from storage.engine.pending import HIGHEST, NEVER, Consumer, PendingEntry
 from storage.engine.pending_segment import Segment
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
@@ -428,7 +428,7 @@ def _merged(found: list[PendingEntry], segment: Segment, order: str) -> list[Pen
 
 
 def _by_age(entry: PendingEntry) -> tuple[int, int]:
-    return (MOST if entry.owner is None else entry.time), entry.id
+    return (HIGHEST if entry.owner is None else entry.time), entry.id
 
 
 def _by_deliveries(entry: PendingEntry) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from server.services import Services
 IDLE_S: Final = 8 * 3600.0
 """A login ends when it has not been used for so long."""
 
-MOST: Final = 1000
+MAX_LOGINS: Final = 1000
 """How many logins there may be; the one that was not used for the longest time ends."""
 
 
@@ -56,7 +56,7 @@ class Logins:
     def add(self, user: User, password: bytes) -> str:
         """A login of a user who has said that password; returns the token."""
         token = secrets.token_urlsafe(32)
-        while len(self._by_token) >= MOST:
+        while len(self._by_token) >= MAX_LOGINS:
             del self._by_token[next(iter(self._by_token))]
         key = _key(token)
         self._by_token[key] = Login(key, user, password, self._now())

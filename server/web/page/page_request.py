@@ -25,7 +25,7 @@ _SAFE: Final = ":@._~-"
 REDRIVE: Final = (b"PENSTOCK", b"REDRIVE")
 """The command that moves dead letters back to their groups."""
 
-MOST: Final = 2000
+MAX_FIELDS: Final = 2000
 """How many fields there may be."""
 
 
@@ -82,7 +82,7 @@ class Fields:
 
     def __init__(self, text: str) -> None:
         try:
-            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST)
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
         except ValueError:
             pairs = []
         self.pairs = pairs

@@ -29,7 +29,7 @@ from server.web.page.wording import EARLIEST_MS
 from server.web.survey import STEP_NS, stream_at, streams_of, summary_of
 from storage.engine import ids
 from storage.engine.groups import Group
-from storage.engine.pending import MOST
+from storage.engine.pending import HIGHEST
 from storage.engine.stream import Stream
 
 IDLE_S: Final = 10.0
@@ -349,7 +349,7 @@ class StreamScan:
 
     async def _row(self, db: int, key: bytes, stream: Stream, group: Group, letters: bool) -> Row:
         summary = await summary_of(group.pending, self._pace)
-        oldest = None if summary.earliest == MOST else summary.earliest
+        oldest = None if summary.earliest == HIGHEST else summary.earliest
         kept = group.pending.unowned
         ref = GroupRef(self._server.state.keyspace.databases[db], key, stream, group)
         rules = rules_of(self._server, ref)

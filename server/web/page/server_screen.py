@@ -23,8 +23,8 @@ from server.web.page.wording import NONE, number, shown
 PAGE: Final = 50
 """How many clients there are on a page."""
 
-MOST: Final = 50
-"""How many entries of a log are shown."""
+ROWS_SHOWN: Final = 50
+"""How many entries of a log, or commands, are shown."""
 
 TABS: Final = {
     "clients": "Clients",
@@ -206,7 +206,7 @@ def _client(request: PageRequest, session: Session) -> ClientLine:
 
 def _slow_log(request: PageRequest) -> dict[str, Any]:
     log = request.server.state.timings.slow_log
-    return {"lines": [_slow(each) for each in islice(log.entries, MOST)]}
+    return {"lines": [_slow(each) for each in islice(log.entries, ROWS_SHOWN)]}
 
 
 def _slow(entry: SlowCommand) -> SlowLine:
@@ -224,7 +224,7 @@ async def _latencies(request: PageRequest) -> list[LatencyLine]:
     tell; one at a time, as a histogram has thousands of slots."""
     used = [each for each in every(request.server.state.table) if each.durations.counts]
     lines = []
-    for each in heapq.nlargest(MOST, used, key=lambda command: command.nanoseconds):
+    for each in heapq.nlargest(ROWS_SHOWN, used, key=lambda command: command.nanoseconds):
         median, most = each.durations.percentile(50), each.durations.percentile(99)
         lines.append(LatencyLine(each.fullname, each.calls, each.nanoseconds, median, most))
         await request.pace.rest()
@@ -232,7 +232,9 @@ async def _latencies(request: PageRequest) -> list[LatencyLine]:
 
 
 def _acl_log(request: PageRequest) -> dict[str, Any]:
-    return {"lines": [_denied(request, each) for each in request.server.access.log.entries[:MOST]]}
+    return {
+        "lines": [_denied(request, each) for each in request.server.access.log.entries[:ROWS_SHOWN]]
+    }
 
 
 def _denied(request: PageRequest, entry: LogEntry) -> DeniedLine:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from storage.engine.pending import MOST
+from storage.engine.pending import HIGHEST
 
 POINTS: Final = 180
 """How many values are kept of a column."""
@@ -48,7 +48,7 @@ class Trace:
     def note(self, *values: int) -> None:
         """Adds a value to each column; the oldest goes when there are too many."""
         for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(min(value, MOST))
+            column.append(min(value, HIGHEST))
             if len(column) > POINTS:
                 del column[0]
 

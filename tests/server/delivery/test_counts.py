@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.delivery.happenings import MOST, TOGETHER_MS, Happening, Happenings
+from server.delivery.happenings import HAPPENINGS_KEPT, TOGETHER_MS, Happening, Happenings
 from server.net.admission import farewell
 from server.road.session import Link
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
@@ -170,6 +170,8 @@ def test_what_happens_again_within_a_minute_is_counted() -> None:
 
 def test_only_the_last_are_remembered() -> None:
     happenings = Happenings()
-    for at in range(2 * MOST):
+    for at in range(2 * HAPPENINGS_KEPT):
         happenings.note(happening(at * TOGETHER_MS))
-    assert [each.time // TOGETHER_MS for each in happenings] == list(range(MOST, 2 * MOST))
+    assert [each.time // TOGETHER_MS for each in happenings] == list(
+        range(HAPPENINGS_KEPT, 2 * HAPPENINGS_KEPT)
+    )

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from server.traffic.output import DIRECT, FEW, LARGEST, MOST, PATIENCE_NS, RoundOutput
+from server.traffic.output import DIRECT, FEW, LARGEST, MAX_KEEPERS, PATIENCE_NS, RoundOutput
 from server.traffic.turns import Turns
 from tests.support.direct import Direct
 from tests.support.servers import PenstockThread
@@ -50,11 +50,11 @@ def test_output_is_sent_at_the_end_of_the_round_in_its_order() -> None:
 
 def test_so_many_connections_do_not_wait_for_the_end_of_the_round() -> None:
     def scenario(output: RoundOutput, turns: Turns, sent: list[int]) -> None:
-        for name in range(MOST + 1):
+        for name in range(MAX_KEEPERS + 1):
             output.add(Recorder(name, sent))
-        assert sent == list(range(MOST))
+        assert sent == list(range(MAX_KEEPERS))
 
-    assert in_a_loop(scenario) == list(range(MOST + 1))
+    assert in_a_loop(scenario) == list(range(MAX_KEEPERS + 1))
 
 
 def test_output_does_not_wait_for_more_than_a_millisecond_of_other_requests() -> None:
@@ -74,14 +74,16 @@ def test_output_does_not_wait_for_more_than_a_millisecond_of_other_requests() ->
 
 def test_messages_wait_for_the_end_of_the_round_however_many_get_them() -> None:
     def scenario(output: RoundOutput, turns: Turns, sent: list[int]) -> None:
-        for name in range(3 * MOST):
+        for name in range(3 * MAX_KEEPERS):
             output.add(Recorder(name, sent), is_message=True)
         turns.nanoseconds += 2 * PATIENCE_NS
-        for name in range(3 * MOST, 4 * MOST):
+        for name in range(3 * MAX_KEEPERS, 4 * MAX_KEEPERS):
             output.add(Recorder(name, sent))
-        assert sent == list(range(3 * MOST, 4 * MOST)), "replies do not wait for messages"
+        assert sent == list(range(3 * MAX_KEEPERS, 4 * MAX_KEEPERS)), (
+            "replies do not wait for messages"
+        )
 
-    assert in_a_loop(scenario)[MOST:] == list(range(3 * MOST))
+    assert in_a_loop(scenario)[MAX_KEEPERS:] == list(range(3 * MAX_KEEPERS))
 
 
 async def rounds(*sizes: int) -> RoundOutput:
@@ -96,8 +98,8 @@ async def rounds(*sizes: int) -> RoundOutput:
 
 
 def test_rounds_go_on_like_this_until_few_connections_have_anything_to_send() -> None:
-    assert asyncio.run(rounds(FEW, MOST, FEW)).direct == 0
-    assert asyncio.run(rounds(MOST, FEW - 1)).direct == DIRECT
+    assert asyncio.run(rounds(FEW, MAX_KEEPERS, FEW)).direct == 0
+    assert asyncio.run(rounds(MAX_KEEPERS, FEW - 1)).direct == DIRECT
 
 
 class Clients:
@@ -137,7 +139,7 @@ def test_two_reads_of_a_round_are_answered_in_one_write_at_its_end() -> None:
 def test_the_events_of_a_round_reach_each_of_many_listeners_in_one_write() -> None:
     def steps(clients: Clients) -> None:
         clients.read(clients.b, "CONFIG SET notify-keyspace-events E$")
-        clients.listeners += [Wire(clients.direct) for _ in range(MOST + 1)]
+        clients.listeners += [Wire(clients.direct) for _ in range(MAX_KEEPERS + 1)]
         for listener in clients.listeners:
             clients.read(listener, "SUBSCRIBE __keyevent@0__:set")
         clients.direct.server.listening.connections.output._end_round()
@@ -145,11 +147,11 @@ def test_the_events_of_a_round_reach_each_of_many_listeners_in_one_write() -> No
         clients.direct.server.listening.connections.output.direct = 0
         for number in range(20):
             clients.read(clients.b, f"SET key {number}")
-        assert [listener.take() for listener in clients.listeners] == [b""] * (MOST + 1)
+        assert [listener.take() for listener in clients.listeners] == [b""] * (MAX_KEEPERS + 1)
 
     message = b"*3\r\n$7\r\nmessage\r\n$18\r\n__keyevent@0__:set\r\n$3\r\nkey\r\n"
     got = [listener.take() for listener in conversation(steps).listeners]
-    assert got == [20 * message] * (MOST + 1)
+    assert got == [20 * message] * (MAX_KEEPERS + 1)
 
 
 def test_what_was_kept_leaves_before_the_connection_ends() -> None:

@@ -7,7 +7,7 @@ import pytest
 from server.persistence.loader import Loader, LoadError
 from storage.aof import extension_records as own
 from storage.engine.ids import join
-from storage.engine.pending import MOST, PendingEntry
+from storage.engine.pending import HIGHEST, PendingEntry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 from tests.support.direct import START_MS as T
@@ -179,7 +179,7 @@ def test_claims_without_a_count_add_a_delivery_unless_they_want_ids_alone() -> N
     assert loading.stream.groups[b"g"].last_id == join(2, 1)
     loading.apply("XCLAIM k g bob 0 1-1 TIME 1 RETRYCOUNT 9223372036854775807 FORCE JUSTID")
     loading.apply("XCLAIM k g bob 0 1-1 TIME 1", "XACK k g 2-1", "XCLAIM k g bob 0 2-1 FORCE")
-    assert loading.pending()[0] == ("1-1", "bob", 1, MOST)
+    assert loading.pending()[0] == ("1-1", "bob", 1, HIGHEST)
     assert loading.pending()[2] == ("2-1", "bob", T, 2)
 
 

@@ -260,7 +260,7 @@ def is_closed(client: socket.socket) -> bool:
 
 def test_half_requests_shut_nobody_out(served: Served) -> None:
     with contextlib.ExitStack() as stack:
-        first, second, third, *_ = halves(served, stack, connections.MOST)
+        first, second, third, *_ = halves(served, stack, connections.MAX_CONNECTIONS)
         assert get(served.port, "/healthz").status == 200
         assert is_closed(first)
         assert get(served.port, "/metrics").status == 200
@@ -272,7 +272,7 @@ def test_half_requests_shut_nobody_out(served: Served) -> None:
 def test_a_client_that_is_being_answered_keeps_its_place(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MOST", 1)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
     penstock = served.penstock
     assert penstock.server._web is not None
     scraping = penstock.server._web._scraping
@@ -292,7 +292,7 @@ def test_one_that_does_not_read_its_answer_does_not(
     async def scrape(*_: object) -> list[bytes]:
         return [bytes(1_000_000)] * 50
 
-    monkeypatch.setattr(connections, "MOST", 1)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
     monkeypatch.setattr(http_module, "scrape", scrape)
     server = served.penstock.server
     with socket.create_connection(("127.0.0.1", served.port)) as client:

@@ -8,7 +8,7 @@ import pytest
 
 from storage.engine.entries import unpack
 from storage.engine.limits import StreamLimits
-from storage.engine.pending import MOST
+from storage.engine.pending import HIGHEST
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
@@ -135,7 +135,7 @@ def test_pending_entries_may_be_of_entries_that_are_gone() -> None:
     assert [
         (entry.id, entry.owner and entry.owner.name, entry.time, entry.deliveries)
         for entry in group.pending.scan(0)
-    ] == [(7, b"ann", 50, 1), (ONE, b"bob", 60, MOST), (TWO, b"ann", 50, 1)]
+    ] == [(7, b"ann", 50, 1), (ONE, b"bob", 60, HIGHEST), (TWO, b"ann", 50, 1)]
     assert (group.consumers[b"ann"].seen, group.consumers[b"ann"].active) == (100, -1)
     assert (group.consumers[b"bob"].seen, group.consumers[b"bob"].active) == (100, 90)
     assert stream.groups[b"h"].entries_read == 1

@@ -10,7 +10,7 @@ import redis
 from starlette.requests import Request
 
 from server.web.page.gatekeeper import Gatekeeper, _inside
-from server.web.page.logins import IDLE_S, MOST, Logins
+from server.web.page.logins import IDLE_S, MAX_LOGINS, Logins
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import Filled, fill
 from tests.support.direct import Direct
@@ -339,8 +339,8 @@ def test_there_are_not_more_logins_than_that() -> None:
     them, _, direct = logins()
     user = direct.server.state.users.get(b"ann")
     assert user is not None
-    tokens = [them.add(user, b"one") for _ in range(MOST + 1)]
-    assert len(them) == MOST
+    tokens = [them.add(user, b"one") for _ in range(MAX_LOGINS + 1)]
+    assert len(them) == MAX_LOGINS
     assert them.find(tokens[0]) is None
     assert them.find(tokens[1]) is not None
 

@@ -6,7 +6,7 @@ import pytest
 
 from server.web.page import attempts as attempts_module
 from server.web.page import gatekeeper
-from server.web.page.attempts import MOST, OF_ADDRESS, OF_ALL, Attempts
+from server.web.page.attempts import ADDRESSES_KEPT, OF_ADDRESS, OF_ALL, Attempts
 from tests.server.web.page.asking import Asking
 from tests.server.web.page.filling import Filled
 
@@ -55,10 +55,10 @@ def test_all_addresses_together_wait_after_a_hundred_failures() -> None:
 def test_few_addresses_are_remembered() -> None:
     now = Moment()
     attempts = Attempts(now)
-    for number in range(MOST + 10):
+    for number in range(ADDRESSES_KEPT + 10):
         attempts.failed(str(number))
         now.ms += 600
-    assert len(attempts) == MOST
+    assert len(attempts) == ADDRESSES_KEPT
 
 
 def test_a_guesser_is_told_to_wait_and_who_is_logged_in_goes_on(

@@ -541,7 +541,7 @@ def test_streams_groups_consumers_and_ids_are_found(asking: Asking, filled: Fill
 
 
 def test_of_very_many_hits_some_are_listed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_screen, "MOST", 10)
+    monkeypatch.setattr(find_screen, "HITS_SHOWN", 10)
     answer = asking.get("/find?match=sensors")
     assert len(hits(answer)) == 10
     assert "The first 10 matching streams, groups, consumers and entries" in answer.text
