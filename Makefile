@@ -132,7 +132,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
-		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) PENSTOCK_HYPOTHESIS_PROFILE=ci \
+		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) PENSTOCK_HYPOTHESIS_PROFILE=compiled \
 		$(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled $(TESTS)
 
 # The run writes the table of docs/clients.md.

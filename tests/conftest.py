@@ -30,6 +30,7 @@ SLOWEST = 10
 # No test may fail because the machine is busy, so examples have no deadline. See tests/README.md.
 settings.register_profile("default", max_examples=10, deadline=None)
 settings.register_profile("coverage", max_examples=20, deadline=None)
+settings.register_profile("compiled", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None)
 settings.register_profile("long", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("PENSTOCK_HYPOTHESIS_PROFILE", "default"))

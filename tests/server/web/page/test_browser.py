@@ -185,7 +185,9 @@ def screens_from(looking: Looking) -> Iterator[str]:
         yield from looking.links("a[href^='/consumer']")[:1]
 
 
-@in_every_look
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop", "phone-dark"]
+)
 @pytest.mark.parametrize(
     "kind", [fill_with_hostile_names, fill_with_large_things, fill_with_nothing]
 )
