@@ -140,7 +140,9 @@ def test_the_make_commands_exist() -> None:
 
 
 def test_make_alone_prints_what_there_is_and_does_nothing() -> None:
-    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert printed.startswith("make run ")
     assert {"make test", "make clean"} <= {line[:10].strip() for line in printed.splitlines()}
     assert "#" not in printed
