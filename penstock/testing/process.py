@@ -11,11 +11,14 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import sys
 import sysconfig
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import sleep
 from typing import Final, Literal, NamedTuple
@@ -64,8 +67,8 @@ class Process:
 
     Raises :class:`PenstockError`, with what the command has printed, if it does not become ready.
     ``host`` and ``port`` are where to connect; ``lines`` are the last lines that it has printed. It
-    may take the place of a process ``before``: then the command names the same port, and the lines
-    of both are kept.
+    may take the place of a process ``before`` that has ended: then the command names the same port,
+    which is held for it, and the lines of both are kept.
     """
 
     def __init__(self, command: Sequence[str], folder: Path, before: Process | None = None) -> None:
@@ -74,11 +77,12 @@ class Process:
         self.port = 0
         self._ready = threading.Event()
         self._known = None if before is None else (before.host, before.port)
-        self._popen = _start(command, folder)
-        # The pipe is read as long as the server runs; if it filled up, the server would block.
-        self._reading = threading.Thread(target=self._read, name="penstock-output", daemon=True)
-        self._reading.start()
-        self._await_ready(command)
+        with nullcontext() if self._known is None else _held(*self._known):
+            self._popen = _start(command, folder)
+            # The pipe is read as long as the server runs; if it filled up, the server would block.
+            self._reading = threading.Thread(target=self._read, name="penstock-output", daemon=True)
+            self._reading.start()
+            self._await_ready(command)
 
     def _await_ready(self, command: Sequence[str]) -> None:
         if self._known is None:
@@ -151,6 +155,26 @@ class Process:
         self._reading.join(LAST_WORDS_S)
         assert self._popen.stdin is not None
         self._popen.stdin.close()
+
+
+@contextmanager
+def _held(host: str, port: int) -> Iterator[None]:
+    """Keeps a port from everybody but a server that is being started.
+
+    Another process could be given it, and would be taken for the server. Linux lets a server listen
+    where a socket is bound that does not; other systems do not, and there nothing is held.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as placeholder:
+        placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            placeholder.bind((host, port))
+        except OSError as error:
+            text = f"the server could not be started again: {host}:{port}: {error.strerror}"
+            raise PenstockError(text) from error
+        yield
 
 
 def _answers(host: str, port: int) -> bool:

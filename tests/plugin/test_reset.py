@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.testing import PenstockError, PenstockServer, RemoteServer
+from penstock.testing import PenstockError, PenstockServer, RemoteServer, process
 from penstock.testing import server as server_module
 from penstock.testing.control import Control
 from tests.plugin.conftest import Installation, Project
@@ -251,6 +253,42 @@ def test_a_new_server_takes_the_place_of_one_that_is_gone(
     own.reset()
     assert run_of(own.ask("INFO", "server")) == run
     assert len(caplog.messages) == 1
+
+
+def test_nobody_else_gets_the_port_of_a_server_that_is_being_replaced(
+    own: PenstockServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[bool] = []
+
+    def start(command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+        """Others come first."""
+        with socket.socket() as other:
+            taken.append(other.connect_ex((own.host, own.port)) == 0)
+            with pytest.raises(OSError, match="Address already in use"):
+                other.bind((own.host, own.port))
+        return run(command, folder)
+
+    run = process._start
+    monkeypatch.setattr(process, "_start", start)
+    kill(own)
+    own.reset()
+    assert (taken, own.ask("DBSIZE")) == ([False], 0)
+
+
+def test_a_server_whose_port_was_taken_meanwhile_is_not_mixed_up_with_who_has_it(
+    own: PenstockServer,
+) -> None:
+    kill(own)
+    with pytest.raises(PenstockError, match=r"^the server has ended"):
+        own.ask("PING")
+    with socket.create_server((own.host, own.port)):
+        text = (
+            f"the server could not be started again: {own.host}:{own.port}: Address already in use"
+        )
+        with pytest.raises(PenstockError, match=f"^{re.escape(text)}$"):
+            own.reset()
+    own.reset()
+    assert own.ask("DBSIZE") == 0
 
 
 def test_users_that_cannot_be_put_back_take_a_new_server(
