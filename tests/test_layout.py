@@ -20,7 +20,7 @@ ROOT: Final = Path(__file__).parents[1]
 
 LAYERS: Final[dict[str, list[str]]] = {
     "protocol": [""],
-    "storage": ["errors", "checksums", "engine", "types", "keyspace", "rdb", "aof"],
+    "storage": ["errors", "checksums", "chunks", "engine", "types", "keyspace", "rdb", "aof"],
     "server": [
         "runtime",
         "config",

@@ -11,7 +11,7 @@ leaves to the steps what takes time with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Final, TypeVar, Union
 
@@ -33,20 +33,6 @@ Pieces = list[bytes]
 Work = Generator[None, None, Pieces]
 """Work that yields wherever it may be interrupted, and returns the reply. Between two steps
 anything may happen to the keyspace."""
-
-
-def in_parts(pieces: Pieces) -> Iterator[bytes]:
-    """Yield a reply in parts of some :data:`PIECE` bytes at least, but for the last one: to send
-    each of very many small pieces takes longer than to find out what it tells."""
-    part: Pieces = []
-    size = 0
-    for piece in pieces:
-        part.append(piece)
-        size += len(piece)
-        if size >= PIECE:
-            yield b"".join(part)
-            part, size = [], 0
-    yield b"".join(part)
 
 
 class Steps:

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from server.road.outcomes import Pieces, Steps, finish, in_parts
+from server.road.outcomes import PIECE, Pieces, Steps, finish
 from server.road.reactions import Reactions
 from server.road.session import Job, Session
 from server.road.state import ServerState
 from server.road.table import Arguments, Command
 from server.runtime.clockwork import EndOfRound, Slice
+from storage.chunks import in_chunks
 
 TURN_NS: Final = 4_000_000
 """How long work goes on before others are answered again."""
@@ -118,7 +119,7 @@ class SteppedCommands:
             self._jobs[job] = None
         else:
             job.session.parked = None
-            job.set_result([*in_parts(pieces)])
+            job.set_result([*in_chunks(pieces, PIECE)])
 
     def _work(self, job: Job) -> Pieces | None:
         """Does one turn of work; returns the reply, if that is done."""

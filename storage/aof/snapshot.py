@@ -15,6 +15,7 @@ from typing import Any, Final
 from storage.aof import extension_records as own
 from storage.aof.commands import add_entries, command, hold, number
 from storage.aof.effect_commands import counter, keep_back, release, set_position
+from storage.chunks import in_chunks
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.idempotency import IdempotencyTable
@@ -22,7 +23,6 @@ from storage.engine.limits import StreamLimits
 from storage.engine.pending import Consumer, PendingList
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace, library_words
-from storage.rdb.write import in_chunks
 from storage.types.kinds import Value
 from storage.types.strings import words_for_encoding
 

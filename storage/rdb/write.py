@@ -17,6 +17,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from storage.checksums import crc64
+from storage.chunks import in_chunks
 from storage.engine.block import Block
 from storage.engine.entries import unpack
 from storage.engine.groups import Group
@@ -27,8 +28,6 @@ from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes, listpack
 from storage.types.kinds import Value
 
-CHUNK: Final = 64 * 1024
-"""How many bytes a chunk has at least, but for the last one."""
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
 _LONGEST: Final = 11
 """Bytes of the longest integer of 32 bits as text."""
@@ -70,21 +69,6 @@ def write_rdb(
         checksum = crc64(chunk, checksum)
         yield chunk
     yield checksum.to_bytes(8, "little")
-
-
-def in_chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join pieces to chunks of at least :data:`CHUNK` bytes, but for the last one."""
-    parts: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        parts.append(piece)
-        size += len(piece)
-        if size >= CHUNK:
-            yield b"".join(parts)
-            parts.clear()
-            size = 0
-    if parts:
-        yield b"".join(parts)
 
 
 def _beginning(version: int, aux: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:

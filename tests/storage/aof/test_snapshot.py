@@ -6,9 +6,9 @@ import pytest
 
 from storage.aof import extension_records as own
 from storage.aof.snapshot import snapshot
+from storage.chunks import CHUNK
 from storage.engine.ids import MAX
 from storage.engine.stream import Stream
-from storage.rdb.write import CHUNK
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
 from tests.support.pictures import picture

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from storage.checksums import crc64
+from storage.chunks import CHUNK
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
 from storage.rdb.read import Aux, Library
-from storage.rdb.write import CHUNK, dump, needed_version, write_rdb
+from storage.rdb.write import dump, needed_version, write_rdb
 from tests.storage.rdb.builders import items_of, keyspace_of, payload
 
 ONE = (1 << 64) + 1
