@@ -25,9 +25,10 @@ ALL_BUT: Final = {
     "protocol": "additions_plain scanner_plain",
     "server/commands/groups": "errors",
     "server/commands/streams": "errors",
+    "server/core": "command_syntax",
     "server/delivery": "errors",
+    "server/dispatch": "",
     "server/net": "admission listener",
-    "server/road": "command_syntax",
     "server/traffic": "tls",
     "storage/aof": "check disk folder manifest",
     "storage/engine": "",
@@ -46,12 +47,12 @@ ONLY: Final = {
     "server/commands/keys": "expiry keys",
     "server/commands/strings": "counters strings",
     "server/config": "policies",
-    "server/monitoring": "timings",
     "server/persistence": "appender disk_thread journal loader",
     "server/replication": "feed replica",
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",
-    "storage": "errors",
+    "server/state": "server_state session timings",
+    "storage": "chunks errors",
 }
 """The modules of other rooms that are compiled, as the same commands pass through them, or hold
 their objects: one of a module that is not compiled is a dictionary to compiled code."""

@@ -8,8 +8,8 @@ from random import Random
 from typing import Final
 
 from server.commands import load
-from server.road.command_syntax import Argument, parse
-from server.road.table import Command, every, new_table
+from server.core.command_syntax import Argument, parse
+from server.core.table import Command, every, new_table
 
 KEPT_OUT: Final = frozenset({"shutdown", "debug"})
 """What would end the run, or take its time."""

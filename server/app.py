@@ -10,11 +10,11 @@ from server.config.registry import UNSUPPORTED, BadSetting, Config
 from server.faults.disk import FaultyDisk
 from server.net.listener import Listener, ListenError
 from server.persistence.manager import PersistenceError
-from server.road.state import Phase, ServerState
 from server.runtime.clock import Reading, system_clock
 from server.runtime.log import Log
 from server.runtime.memory import INTERVAL_S
 from server.services import Services
+from server.state.server_state import Phase, ServerState
 from server.traffic.turns import now_ns
 from storage.aof.disk import Disk
 

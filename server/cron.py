@@ -8,14 +8,14 @@ from server.clients.blocking import BlockedClients
 from server.clients.client_line import ClientEviction
 from server.clients.client_pause import ClientPause
 from server.delivery.due_work import DueWork
-from server.monitoring.latency import EXPIRY
+from server.dispatch.reactions import Reactions
 from server.persistence.appender import passed
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
-from server.road.reactions import Reactions
-from server.road.state import ServerState
 from server.runtime.memory import Freeing, Packing
 from server.runtime.process import give_memory_back, peak_memory
+from server.state.latency import EXPIRY
+from server.state.server_state import ServerState
 from server.traffic.output import OutputLimits
 from server.traffic.tls import Tls
 from server.traffic.turns import Turns, now_ns

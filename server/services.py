@@ -35,21 +35,21 @@ from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.pubsub import PubSub
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
+from server.core import reasons
 from server.cron import Cron
 from server.delivery.due_work import DueWork
 from server.delivery.policies import Policies
+from server.dispatch.dispatcher import Dispatcher
+from server.dispatch.reactions import Reactions
+from server.dispatch.stepped import SteppedCommands
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.manager import Persistence
 from server.replication.primary import Primary
-from server.road import reasons
-from server.road.dispatcher import Dispatcher
-from server.road.reactions import Reactions
-from server.road.state import Phase, ServerState
-from server.road.stepped import SteppedCommands
 from server.scripting.engine import Scripting
+from server.state.server_state import Phase, ServerState
 from server.traffic.output import OutputLimits
 from server.traffic.output_gate import OutputGate
 from server.traffic.tls import Tls
@@ -181,7 +181,7 @@ class Services:
     # --- for tests ------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Asserts that the words of reasons say what is so (:mod:`server.road.reasons`), and that
+        """Asserts that the words of reasons say what is so (:mod:`server.core.reasons`), and that
         policies are known only of what there is."""
         state = self.state
         so = {

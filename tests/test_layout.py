@@ -24,18 +24,14 @@ LAYERS: Final[dict[str, list[str]]] = {
     "server": [
         "runtime",
         "config",
-        "road.outcomes",
-        "road.reasons",
-        "road.table",
+        "core",
         "acl",
-        "road.session",
-        "monitoring",
-        "road.state",
+        "state",
         "clients",
         "delivery",
         "traffic",
         "faults",
-        "road",
+        "dispatch",
         "persistence",
         "replication",
         "scripting",
@@ -83,8 +79,7 @@ LAYERS: Final[dict[str, list[str]]] = {
     ],
 }
 """The rooms of each package from the lowest up: a room is a folder with all that is in it, or a
-module; an empty name stands for every module that is not named. A module of a room that others
-below the room use is named apart, at its own place."""
+module that is in none; an empty name stands for every module that is not named."""
 
 MAY_USE: Final[dict[str, set[str]]] = {
     "protocol": set(),
@@ -299,10 +294,8 @@ def knots(graph: Graph) -> list[tuple[str, str]]:
     return sorted((one, two) for one, two in imports if one < two and (two, one) in imports)
 
 
-def test_folders_do_not_import_each_other_but_for_the_road() -> None:
-    """Its lower half is what a session and the state are, its upper half what runs requests."""
-    rooms = ("acl", "clients", "delivery", "monitoring")
-    assert knots(present()) == [(f"server.{room}", "server.road") for room in rooms]
+def test_no_two_folders_import_each_other() -> None:
+    assert knots(present()) == []
 
 
 def test_a_knot_is_found() -> None:
@@ -321,9 +314,9 @@ UPWARD: Final = {
 
 @pytest.mark.parametrize("text", UPWARD.values(), ids=list(UPWARD))
 def test_an_upward_import_is_found(text: str) -> None:
-    graph = planted("server.road.state", text)
-    assert wrong_imports(graph) == ["server.road.state -> server.app"]
-    assert {"server.road.state", "server.app"} <= set(circle(graph))
+    graph = planted("server.state.server_state", text)
+    assert wrong_imports(graph) == ["server.state.server_state -> server.app"]
+    assert {"server.state.server_state", "server.app"} <= set(circle(graph))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +330,7 @@ def test_an_upward_import_is_found(text: str) -> None:
         ),
         ("storage.engine.ids", "import time\n", "time"),
         ("server.persistence.appender", "import socket\n", "socket"),
-        ("server.road.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
+        ("server.state.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
         ("penstock.testing.server", "from server.app import Server\n", "server.app"),
         ("penstock.pipeline.model", "from penstock import cli\n", "penstock.cli"),
         ("pyspark_redis_streams.ids", "from penstock import cli\n", "penstock.cli"),
@@ -390,7 +383,7 @@ def wires(sources: Sources) -> list[str]:
         *(
             callbacks(text)
             for name, text in modules.items()
-            if name != "server.road.session" and "Callable[" in text
+            if name != "server.state.session" and "Callable[" in text
         )
     )
     assigned = re.compile(rf"\.({'|'.join(known)}) = ")
@@ -432,27 +425,23 @@ def test_a_call_that_is_set_elsewhere_is_found() -> None:
     ]
 
 
-# --- the road of a request -------------------------------------------------------------------
+# --- the way of a request --------------------------------------------------------------------
 
 NOTES_REASONS: Final = {
-    *("server.road.state", "server.road.session", "server.services", "server.road.reactions"),
-    *("server.clients.client_pause", "server.faults.interception", "server.scripting.host_api"),
+    *("server.state.server_state", "server.state.session", "server.services"),
+    *("server.dispatch.reactions", "server.clients.client_pause"),
+    *("server.faults.interception", "server.scripting.host_api"),
     *("server.persistence.manager", "server.replication.primary"),
 }
 """Who notes the reasons for which requests may not run plainly, or checks that they are noted."""
 
 ASKS_FOR_REASONS: Final = {
-    *(
-        "server.road.dispatcher",
-        "server.road.refusals",
-        "server.net.connection",
-        "server.net.intercepted",
-    ),
-    *("server.net.adding", "server.commands.streams.adding"),
+    *("server.dispatch.dispatcher", "server.dispatch.refusals", "server.net.connection"),
+    *("server.net.intercepted", "server.net.adding", "server.commands.streams.adding"),
 }
-"""The road of a request."""
+"""The way of a request."""
 
 
-def test_only_the_road_of_a_request_asks_whether_it_may_run_plainly() -> None:
-    readers = {module for module, imports in present().items() if "server.road.reasons" in imports}
+def test_only_the_way_of_a_request_asks_whether_it_may_run_plainly() -> None:
+    readers = {module for module, imports in present().items() if "server.core.reasons" in imports}
     assert readers == NOTES_REASONS | ASKS_FOR_REASONS

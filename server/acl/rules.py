@@ -15,7 +15,7 @@ from protocol.inline import split_words
 from server.acl import errors
 from server.acl.selector import READ_WRITE, Selector
 from server.acl.users import User, Users, hashed
-from server.road.table import CATEGORIES, READ, WRITE, find_by_name
+from server.core.table import CATEGORIES, READ, WRITE, find_by_name
 
 _BLANKS: Final = re.compile(rb"[\s\0]")
 _HASH: Final = re.compile(rb"[0-9a-f]{64}")

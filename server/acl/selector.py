@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.road.table import READ, SPREAD, WRITE, Arguments, Command, Table, every
+from server.core.table import READ, SPREAD, WRITE, Arguments, Command, Table, every
 from storage.keyspace.glob import Matcher, matcher
 
 READ_WRITE: Final = READ | WRITE

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from server.acl.selector import Denial, Selector
-from server.road.table import READ, Arguments, Command, Table
+from server.core.table import READ, Arguments, Command, Table
 from server.runtime.token_bucket import TokenBucket
 
 DEFAULT_USER: Final = b"default"

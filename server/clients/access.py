@@ -4,7 +4,7 @@ of users entail.
 **Limits.** How many connections a user may have at a time, and how many commands a second, are
 settings with a number for every user and numbers for single ones; 0 is no limit. A user with a
 limit of commands carries its budget (:class:`.TokenBucket`), and its sessions are ``RATED``
-(:mod:`server.road.reasons`), so that the dispatcher looks at their requests more closely; nobody
+(:mod:`server.core.reasons`), so that the dispatcher looks at their requests more closely; nobody
 else's requests are asked anything. Decision 32.
 """
 
@@ -23,10 +23,10 @@ from server.acl.users import DEFAULT_USER, User
 from server.clients.client_line import client_line
 from server.config.file import ConfigError
 from server.config.types import PerUser
-from server.road.session import Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command, find
+from server.core.table import Arguments, Command, find
 from server.runtime.token_bucket import TokenBucket
+from server.state.server_state import ServerState
+from server.state.session import Session
 
 
 class UserLimits:

@@ -45,11 +45,11 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol.encoder import encode, error_line
-from server.road.outcomes import Wait
-from server.road.session import Place, Session, Waiter
-from server.road.state import ServerState
-from server.road.table import Arguments, Command
+from server.core.outcomes import Wait
+from server.core.table import Arguments, Command
 from server.runtime.clockwork import Deadlines
+from server.state.server_state import ServerState
+from server.state.session import Place, Session, Waiter
 from storage.engine.stream import Stream
 
 SYNCED: Final[Place] = (-1, b"")

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from server.road.session import Session
-from server.road.state import ServerState
+from server.state.server_state import ServerState
+from server.state.session import Session
 
 OWN_OVERHEAD: Final = 2048
 """What a connection takes apart from its buffers, in bytes: session, parser and transport."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from server.road import reasons
-from server.road.session import Session
-from server.road.state import ServerState
+from server.core import reasons
 from server.runtime.clockwork import Alarm
+from server.state.server_state import ServerState
+from server.state.session import Session
 
 
 class ClientPause:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push
-from server.road.session import NOTHING, Session, Subscriptions
+from server.state.session import NOTHING, Session, Subscriptions
 from storage.keyspace.glob import Matcher, matcher
 
 Audience = dict[bytes, dict[Session, None]]

@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from protocol.encoder import encode
 from protocol.replies import Bulk, Push, Reply
-from server.road.outcomes import Outcome, Wait
-from server.road.session import ClientTracking, Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command, Handler, every
+from server.core.outcomes import Outcome, Wait
+from server.core.table import Arguments, Command, Handler, every
 from server.runtime.clockwork import EndOfRound
+from server.state.server_state import ServerState
+from server.state.session import ClientTracking, Session
 from storage.engine import effects as e
 
 CHANNEL: Final = "__redis__:invalidate"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from server.road.session import Place, Session, Watching
+from server.state.session import Place, Session, Watching
 from storage.keyspace.databases import Database, Keyspace
 
 

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Any, Final, ParamSpec
 
 from protocol.replies import Reply, Simple
-from server.road.outcomes import Outcome
-from server.road.session import Session
-from server.road.table import TABLE, Arguments, Command, Definition, subcommands
+from server.core.outcomes import Outcome
+from server.core.table import TABLE, Arguments, Command, Definition, subcommands
 from server.services import Services
+from server.state.session import Session
 
 Handler = Callable[[Services, Session, Arguments], Outcome]
 """Runs a request: of its arguments the first is the command's name."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from server.road.session import Place
 from server.runtime.clock import Clock
 from server.runtime.clockwork import Deadlines
+from server.state.session import Place
 
 Due = tuple[Place, bytes | None]
 """Where something is due: of the entries of a stream, or, with a name, of that group of it."""

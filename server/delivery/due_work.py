@@ -18,7 +18,7 @@ from server.delivery.group_ref import GroupRef, group_of_value
 from server.delivery.policies import Policies
 from server.delivery.reading import move_exhausted
 from server.delivery.retention import NEVER
-from server.road.state import Phase, ServerState
+from server.state.server_state import Phase, ServerState
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
 

@@ -14,7 +14,7 @@ from protocol.errors import CommandError
 from server.delivery.agenda import Agenda
 from server.delivery.happenings import LEFT, Happening, Happenings
 from server.delivery.retention import NEVER, StreamAgenda, Tally
-from server.road.session import Link
+from server.state.session import Link
 from storage.engine import ids
 from storage.engine.effects import (
     Acknowledged,

@@ -7,7 +7,7 @@ leaves a state from which the same rules go on. Policies themselves are values o
 group; the lines of the settings are added when they are used. Nothing is looked at while nobody has
 any (``active``).
 
-**Following.** :class:`~server.road.reactions.Reactions` shows every effect to :meth:`follow`,
+**Following.** :class:`~server.dispatch.reactions.Reactions` shows every effect to :meth:`follow`,
 which keeps the index of each group up to date (:mod:`server.delivery.agenda`), notes when a stream
 has something to do, and wakes readers that may go on.
 """
@@ -29,6 +29,7 @@ from server.config.policies import (
     StreamRules,
 )
 from server.config.policy_lines import Line
+from server.core.table import Arguments
 from server.delivery import retention
 from server.delivery.agenda import Agenda
 from server.delivery.due_times import DueTimes
@@ -41,9 +42,8 @@ from server.delivery.group_ref import (
 )
 from server.delivery.happenings import Happenings
 from server.delivery.retention import AGE_STEP_MS, NEVER, StreamAgenda, Tally
-from server.road.session import Session
-from server.road.state import ServerState
-from server.road.table import Arguments
+from server.state.server_state import ServerState
+from server.state.session import Session
 from storage.engine import effects as e
 from storage.engine import ids
 from storage.engine.groups import Group

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from server.delivery.group_ref import GroupRef, RuledGroup
-from server.road.session import Link
+from server.state.session import Link
 from storage.engine.pending import Consumer
 
 

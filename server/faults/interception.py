@@ -1,7 +1,7 @@
 """Hold what requests have to pass before they run while a test looks at them or meddles with them.
 
 Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast
-path (:data:`server.road.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted`
+path (:data:`server.core.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted`
 lets requests pass, and does to them what the faults say. Faults of the whole server are
 :class:`Outages`: it fails over to another one, or answers nobody for a while. DEBUG is heard all
 the while, so that a test may end them.
@@ -16,14 +16,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from server.clients.blocking import BlockedClients
+from server.core import reasons
+from server.core.table import Arguments
 from server.faults import errors as fault_errors
 from server.faults.disk import FaultyDisk
 from server.faults.rules import Action, Conditions, FaultList
-from server.monitoring.monitors import Trace
-from server.road import reasons
-from server.road.session import Session
-from server.road.state import ServerState
-from server.road.table import Arguments
+from server.state.monitors import Trace
+from server.state.server_state import ServerState
+from server.state.session import Session
 from server.traffic.output_gate import OutputGate
 from storage.keyspace.copies import Copy
 

@@ -16,8 +16,8 @@ from random import Random
 from typing import Final, NamedTuple
 
 from protocol import errors
+from server.core.table import Arguments, Command
 from server.faults import errors as fault_errors
-from server.road.table import Arguments, Command
 from storage.keyspace.glob import matches
 
 ERROR: Final = "ERROR"

@@ -25,9 +25,9 @@ from protocol.additions import Form
 from protocol.errors import CommandError
 from server.commands.streams.adding import LONGEST_RUN, addition_of, open_stream
 from server.commands.streams.trimming import trim_key
-from server.road.reasons import LIMITED
-from server.road.session import Session
+from server.core.reasons import LIMITED
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import EntriesAdded, EntryAdded
 from storage.engine.limits import StreamLimits

@@ -7,10 +7,10 @@ import socket
 import sys
 
 from server.config.registry import Config
-from server.road.session import Session, Waiter
-from server.road.state import ServerState
 from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
+from server.state.server_state import ServerState
+from server.state.session import Session, Waiter
 
 
 def is_forbidden(state: ServerState, transport: asyncio.Transport) -> bool:

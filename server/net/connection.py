@@ -51,14 +51,14 @@ from protocol.additions import may_begin
 from protocol.encoder import error_line
 from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
 from server.clients.client_line import tell_of_output_limit, tell_of_query_limit
+from server.core.reasons import HOLDING
 from server.net.adding import LEAST
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
 from server.net.peers import Connections
-from server.road.reasons import HOLDING
-from server.road.session import Parked, Session
-from server.road.state import Phase
 from server.services import Services
+from server.state.server_state import Phase
+from server.state.session import Parked, Session
 from server.traffic.output import LARGEST
 from server.traffic.tls import common_name
 

@@ -13,15 +13,15 @@ from typing import Final
 
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
+from server.core.reasons import FAULTS, PAUSE
+from server.core.table import Command
+from server.dispatch.refusals import is_reset
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike
-from server.road.reasons import FAULTS, PAUSE
-from server.road.refusals import is_reset
-from server.road.session import Ending, Session
-from server.road.table import Command
 from server.services import Services
+from server.state.session import Ending, Session
 
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _SPARED: Final = "debug"

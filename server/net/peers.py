@@ -8,7 +8,7 @@ from typing import Protocol
 from hiredis import Reader
 
 from server.net.adding import Adder
-from server.road.session import Session
+from server.state.session import Session
 from server.traffic.output import RoundOutput
 
 

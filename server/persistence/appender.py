@@ -44,13 +44,13 @@ from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
-from server.monitoring.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
+from server.dispatch.reactions import Reactions
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal, Reader
-from server.road.reactions import Reactions
-from server.road.session import Session
-from server.road.state import ServerState
 from server.runtime.histogram import Histogram
+from server.state.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
+from server.state.server_state import ServerState
+from server.state.session import Session
 from server.traffic.output_gate import OutputGate
 from storage.aof.writer import Writer
 

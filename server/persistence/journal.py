@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from server.road.reactions import Reactions
-from server.road.session import Session
-from server.road.state import ServerState
+from server.dispatch.reactions import Reactions
 from server.runtime.clockwork import EndOfRound
+from server.state.server_state import ServerState
+from server.state.session import Session
 from storage.aof.commands import SELECT
 from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect

@@ -14,10 +14,10 @@ from typing import Final
 
 from protocol.errors import CommandError
 from server.acl.users import DEFAULT_USER
-from server.road.dispatcher import FAILURE_TEXTS, Dispatcher
-from server.road.session import FILE
-from server.road.state import ServerState
-from server.road.table import Arguments, Command
+from server.core.table import Arguments, Command
+from server.dispatch.dispatcher import FAILURE_TEXTS, Dispatcher
+from server.state.server_state import ServerState
+from server.state.session import FILE
 from storage.aof.apply_commands import Restorer
 from storage.aof.framing import Annotation, LoadError, shown
 from storage.errors import StorageFailure

@@ -15,16 +15,16 @@ from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
+from server.core import reasons
+from server.dispatch.dispatcher import Dispatcher
+from server.dispatch.reactions import Reactions
 from server.persistence.appender import Appender, passed, reason
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.loader import Loader
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import DumpFile, Rewrite
-from server.road import reasons
-from server.road.dispatcher import Dispatcher
-from server.road.reactions import Reactions
-from server.road.state import ServerState
+from server.state.server_state import ServerState
 from server.traffic.output_gate import OutputGate
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk

@@ -9,11 +9,11 @@ from collections.abc import Generator, Iterator
 from operator import itemgetter
 from typing import Final
 
+from server.dispatch.dispatcher import Dispatcher
 from server.persistence.appender import reason
 from server.persistence.loader import ItemLoader, Loader, LoadError
-from server.road.dispatcher import Dispatcher
-from server.road.state import ServerState
 from server.runtime.clockwork import Slice
+from server.state.server_state import ServerState
 from storage.aof.check import Preamble, begins_with_rdb, cut, read_preamble
 from storage.aof.checksum_lines import NOTHING
 from storage.aof.disk import Disk

@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from server.monitoring.latency import FORK
 from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, Contents, fork_writer, write_base, write_file
 from server.persistence.disk_thread import DiskThread
-from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
+from server.state.latency import FORK
+from server.state.server_state import ServerState
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder
 from storage.aof.manifest import Manifest, NamedFile

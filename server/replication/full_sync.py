@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from server.monitoring.latency import FORK
 from server.persistence.appender import reason
 from server.persistence.base_writer import FAILED, fork_writer
 from server.replication.feed import Feed
 from server.replication.replica import Replica, Snapshot, SnapshotFile
-from server.road.state import ServerState
 from server.runtime.version import REDIS_VERSION
+from server.state.latency import FORK
+from server.state.server_state import ServerState
 from storage.aof.disk import Disk
 from storage.rdb.write import write_rdb
 

@@ -26,13 +26,13 @@ import secrets
 from typing import Final
 
 from server.clients.blocking import SYNCED, BlockedClients
+from server.core import reasons
 from server.persistence.journal import Journal
 from server.replication.feed import Feed
 from server.replication.full_sync import FullSync
 from server.replication.replica import ONLINE, Introduction, Replica
-from server.road import reasons
-from server.road.session import Session
-from server.road.state import ServerState
+from server.state.server_state import ServerState
+from server.state.session import Session
 from server.traffic.output import OutputLimits
 from storage.aof.disk import Disk
 

@@ -26,9 +26,9 @@ from __future__ import annotations
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from server.replication.feed import Feed
-from server.road.session import Session
-from server.road.state import ServerState
 from server.runtime.clockwork import EndOfRound
+from server.state.server_state import ServerState
+from server.state.session import Session
 from server.traffic.output import OutputLimits
 from storage.aof.disk import Disk
 from storage.rdb import codes

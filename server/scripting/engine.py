@@ -10,16 +10,16 @@ from protocol.encoder import array
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
-from server.road.dispatcher import Dispatcher
-from server.road.outcomes import Wait
-from server.road.reactions import Reactions
-from server.road.session import Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command
+from server.core.outcomes import Wait
+from server.core.table import Arguments, Command
+from server.dispatch.dispatcher import Dispatcher
+from server.dispatch.reactions import Reactions
 from server.scripting import errors as script_errors
 from server.scripting import first_line
 from server.scripting.functions import Functions
 from server.scripting.running import Job, Runner
+from server.state.server_state import ServerState
+from server.state.session import Session
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi

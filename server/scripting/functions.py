@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.road.outcomes import Wait
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.outcomes import Wait
+from server.core.table import Arguments
 from server.scripting import errors as script_errors
 from server.scripting import first_line
 from server.scripting.running import Job, Runner
+from server.state.session import Session
 from storage.keyspace.databases import Keyspace
 from storage.rdb.read import OtherType, WrongFooter, restore_libraries
 from storage.rdb.source import DamagedRDB

@@ -8,17 +8,17 @@ from typing import Any, Final
 
 from protocol import errors
 from protocol.encoder import error_line
-from server.road.dispatcher import Dispatcher
-from server.road.reasons import FRUGAL, READING
-from server.road.session import SCRIPT, Script, Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command, find
+from server.core.reasons import FRUGAL, READING
+from server.core.table import Arguments, Command, find
+from server.dispatch.dispatcher import Dispatcher
 from server.runtime.version import REDIS_VERSION
 from server.scripting import errors as script_errors
 from server.scripting import structs
 from server.scripting.interpreter import PER_VALUE, Interpreter
 from server.scripting.long_running import FIRST_STEPS
 from server.scripting.numbers import number_text, operate
+from server.state.server_state import ServerState
+from server.state.session import SCRIPT, Script, Session
 
 LOG_LEVELS: Final = ("debug", "verbose", "notice", "warning")
 

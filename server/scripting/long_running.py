@@ -20,11 +20,11 @@ from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
-from server.road.outcomes import Wait
-from server.road.reactions import Reactions
-from server.road.session import CLIENT, Session
-from server.road.state import ServerState
+from server.core.outcomes import Wait
+from server.dispatch.reactions import Reactions
 from server.scripting import errors as script_errors
+from server.state.server_state import ServerState
+from server.state.session import CLIENT, Session
 
 Work = Callable[[], Any]
 

@@ -10,14 +10,14 @@ from protocol import errors
 from protocol.errors import CommandError, shown
 from protocol.replies import Encoded, Reply
 from server.clients.blocking import BlockedClients
-from server.road.dispatcher import Dispatcher
-from server.road.outcomes import Wait
-from server.road.reactions import Reactions
-from server.road.session import Session
-from server.road.state import ServerState
-from server.road.table import Arguments
+from server.core.outcomes import Wait
+from server.core.table import Arguments
+from server.dispatch.dispatcher import Dispatcher
+from server.dispatch.reactions import Reactions
 from server.scripting import errors as script_errors
 from server.scripting.first_line import Header
+from server.state.server_state import ServerState
+from server.state.session import Session
 
 if TYPE_CHECKING:
     from server.scripting.host_api import HostApi, Register

@@ -22,11 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
-from server.road.state import Phase, ServerState
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
+from server.state.server_state import Phase, ServerState
 from server.web.connections import MAX_CONNECTIONS, Connection, listen
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape

@@ -14,9 +14,9 @@ from typing import Final
 
 from server.config.registry import Config
 from server.delivery.group_ref import GroupRef
-from server.road.session import Place
 from server.runtime.clockwork import Slice
 from server.services import Services
+from server.state.session import Place
 from server.web.metrics.stream_series import (
     CONSUMERS,
     DELIVERY_BOUNDS,

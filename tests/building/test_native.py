@@ -67,12 +67,12 @@ def test_every_room_and_every_module_that_is_named_exists() -> None:
 
 
 def test_the_modules_of_a_room_share_what_leads_to_the_library(tmp_path: Path) -> None:
-    names = ("server.net.a", "server.net.b", "server.road.a", native.LIBRARY)
+    names = ("server.net.a", "server.net.b", "server.core.a", native.LIBRARY)
     extensions = [SimpleNamespace(name=name, sources=[f"{name}.c"]) for name in names]
     rooms = native.by_room(extensions, str(tmp_path))
     assert {Path(path).name: [one.name for one in some] for path, some in rooms.items()} == {
         "__native_server-net.c": ["server.net.a", "server.net.b"],
-        "__native_server-road.c": ["server.road.a"],
+        "__native_server-core.c": ["server.core.a"],
     }
     lines = (tmp_path / "__native_server-net.c").read_text().splitlines()
     included = [Path(line.split('"')[1]).name for line in lines if line.startswith("#include")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from server import commands
-from server.road.table import TABLE, Command, subcommands
+from server.core.table import TABLE, Command, subcommands
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 

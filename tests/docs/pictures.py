@@ -89,8 +89,8 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/road/dispatcher.py, server/acl/",
-        ("look up, check what the user may", "do, run, react"),
+        "server/dispatch/, server/acl/",
+        ("look up in server/core/, check what", "the user may do, run, react"),
     ),
     Box(365, 280, 270, 62, "server", "server/commands/", ("one function a command,", "by family")),
     Box(
@@ -126,7 +126,7 @@ BOXES: Final = (
         270,
         62,
         "server",
-        "server/monitoring/, server/web/",
+        "server/state/, server/web/",
         ("slow log, latency, MONITOR;", "metrics over HTTP"),
     ),
     Box(

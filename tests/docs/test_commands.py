@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from server.commands import load
-from server.road.table import TABLE
+from server.core.table import TABLE
 from server.runtime.version import REDIS_VERSION
 from tests.docs.commands_page import DOCS, pages
 from tests.support.process import ROOT

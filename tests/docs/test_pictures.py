@@ -43,6 +43,13 @@ def test_every_room_has_a_row_in_the_table_of_the_architecture() -> None:
     assert set(rooms) <= rows
 
 
+def test_the_rows_of_the_server_stand_in_the_order_of_its_layers() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| `server/([a-z_]+)(?:/|\.py)`", text, re.MULTILINE)
+    layers = [layer for layer in LAYERS["server"] if layer not in ("cron", "__main__")]
+    assert rows == layers
+
+
 def test_every_arrow_of_the_import_graph_points_up() -> None:
     graph = part_graph(present())
     rows = rows_of(graph)
@@ -54,7 +61,7 @@ def test_an_import_in_the_wrong_direction_changes_the_picture_or_closes_a_circle
     more = planted("server.traffic.turns", "from server.clients import pubsub\n")
     assert import_graph(more) != import_graph(present())
     with pytest.raises(ValueError, match="a circle of imports among"):
-        import_graph(planted("server.road.state", "from server.app import Server\n"))
+        import_graph(planted("server.state.server_state", "from server.app import Server\n"))
 
 
 def test_arrows_that_follow_from_others_are_left_out() -> None:

@@ -22,7 +22,7 @@ LATER: Final = frozenset(
         *("argparse", "dataclasses", "datetime", "decimal", "fractions", "glob", "ipaddress"),
         *("pathlib", "platform", "shlex", "shutil", "tempfile", "urllib.parse"),
         *("greenlet", "jinja2", "lupa", "redis", "rich", "starlette", "uvicorn"),
-        *("server.commands.strings.long_double", "server.road.command_syntax"),
+        *("server.commands.strings.long_double", "server.core.command_syntax"),
         *("server.scripting.interpreter", "server.web.http"),
     }
 )

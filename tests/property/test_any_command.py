@@ -7,7 +7,7 @@ import re
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from server.road.table import Command, subcommands
+from server.core.table import Command, subcommands
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 from tests.support.pictures import picture

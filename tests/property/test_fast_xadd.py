@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol import additions, additions_plain, requests
+from server.core.table import every
 from server.net import adding
 from server.net.adding import Adder, Cut, FormAt
-from server.road.table import every
 from storage.aof.encode_effects import EffectEncoder
 from storage.engine.effects import Effect
 from storage.engine.stream import Stream

@@ -6,7 +6,7 @@ import pexpect
 import pytest
 
 from server.commands.server.commandinfo import documentation
-from server.road.table import commands, every
+from server.core.table import commands, every
 from tests.support.direct import Direct, DirectClient, parsed
 from tests.support.process import end
 from tests.support.servers import PenstockThread

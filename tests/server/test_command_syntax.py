@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from server import commands
-from server.road.command_syntax import Argument, parse
-from server.road.table import arity_of, every
+from server.core.command_syntax import Argument, parse
+from server.core.table import arity_of, every
 
 
 def key(**more: bool) -> Argument:

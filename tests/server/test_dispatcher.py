@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.road import table as command_table
+from server.core import table as command_table
 from tests.server.conftest import Exchange
 from tests.support.direct import Direct, DirectClient
 

@@ -13,7 +13,7 @@ import pytest
 
 from server.clients.keyspace_events import EVENTS
 from server.clients.tracking import CHANGED
-from server.road.reactions import MODIFYING, WAKING
+from server.dispatch.reactions import MODIFYING, WAKING
 from server.runtime import change_count
 from storage.aof.effect_commands import PLAIN
 from storage.aof.encode_effects import EffectEncoder

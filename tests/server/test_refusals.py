@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from server.road import reasons
-from server.road.refusals import ORDER
-from server.road.session import CLIENT, EXEC, SCRIPT
+from server.core import reasons
+from server.dispatch.refusals import ORDER
+from server.state.session import CLIENT, EXEC, SCRIPT
 from tests.support.direct import Direct, DirectClient
 
 ARITY: Final = "ERR wrong number of arguments for 'set' command"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from server.commands.streams.entries import MANY as MANY_ENTRIES
+from server.core.outcomes import AT_ONCE, LONG, PIECE, Steps, Work
+from server.core.table import Arguments
+from server.dispatch.stepped import TURN_NS
 from server.net.admission import farewell
-from server.road.outcomes import AT_ONCE, LONG, PIECE, Steps, Work
-from server.road.session import Session
-from server.road.stepped import TURN_NS
-from server.road.table import Arguments
+from server.state.session import Session
 from storage.engine.stream import Stream
 from tests.support.direct import Direct, DirectClient, parsed, reply_of
 

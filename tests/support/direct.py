@@ -28,10 +28,10 @@ from hiredis import Reader
 from server.app import Server
 from server.config.registry import Config
 from server.net.admission import farewell
-from server.road.session import Parked, Session
-from server.road.state import Phase
 from server.runtime.clock import Clock
 from server.services import Services
+from server.state.server_state import Phase
+from server.state.session import Parked, Session
 from tests.support.folders import folder_of
 
 START_MS = 1_700_000_000_000

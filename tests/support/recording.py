@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hiredis import Reader
 
+from server.dispatch.reactions import Recorder
 from server.persistence.loader import Loader
-from server.road.reactions import Recorder
-from server.road.session import Session
+from server.state.session import Session
 from storage.aof.encode_effects import EffectEncoder
 from storage.aof.snapshot import snapshot
 from storage.engine.effects import Effect

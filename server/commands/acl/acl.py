@@ -14,10 +14,10 @@ from server.acl.log import LogEntry
 from server.acl.selector import Denial, Selector
 from server.acl.users import DEFAULT_USER
 from server.commands.declare import command, container, help_command
-from server.road.session import Session
-from server.road.table import CATEGORIES, Arguments, every, find
+from server.core.table import CATEGORIES, Arguments, every, find
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 
 _ANYBODY: Final = "noscript loading stale"
 _ADMIN: Final = "admin noscript loading stale"

@@ -22,10 +22,10 @@ from server.clients.client_line import (
 from server.commands.connection import errors as connection_errors
 from server.commands.connection.connection import checked_name
 from server.commands.declare import command, container, help_command
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.runtime.arguments import integer, parse_integer, timeout_end
 from server.services import Services
+from server.state.session import Session
 
 # --- the clients that are meant ----------------------------------------------------------------
 

@@ -9,10 +9,10 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
-from server.road.session import ClientTracking, Session
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import ClientTracking, Session
 
 _ANYBODY: Final = "noscript loading stale"
 

@@ -11,11 +11,11 @@ from server.acl.users import DEFAULT_USER
 from server.clients.client_line import is_printable
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
-from server.road.session import NOTHING, Session
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.runtime.arguments import database_index, integer
 from server.runtime.version import REDIS_VERSION
 from server.services import Services
+from server.state.session import NOTHING, Session
 
 PONG: Final = Encoded(b"+PONG\r\n")
 RESET_DONE: Final = Encoded(b"+RESET\r\n")

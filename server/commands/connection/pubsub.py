@@ -17,9 +17,9 @@ from protocol.replies import Bulk, Many, Push, Reply
 from server.clients.pubsub import Audience
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command, container, help_command
-from server.road.session import Session
-from server.road.table import Arguments, Channels, KeySpec
+from server.core.table import Arguments, Channels, KeySpec
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.glob import matches
 
 _INQUIRY: Final = "pubsub loading stale"

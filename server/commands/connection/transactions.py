@@ -10,12 +10,12 @@ from protocol.replies import NULL_ARRAY, OK, Reply
 from server.commands.connection import errors as connection_errors
 from server.commands.declare import command
 from server.commands.streams.adding import Queue, add_queued
-from server.road.session import CLIENT, EXEC, Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.services import Services
+from server.state.session import CLIENT, EXEC, Session
 
 if TYPE_CHECKING:
-    from server.road.outcomes import Wait
+    from server.core.outcomes import Wait
 
 _FLAGS = "noscript loading stale fast allow_busy"
 

@@ -9,13 +9,13 @@ from protocol.replies import Bulk, Map, Reply
 from server.commands.declare import command
 from server.commands.groups.nack import NackOptions, give_back
 from server.config.policies import LATEST_MS
+from server.core.outcomes import Steps
+from server.core.table import Arguments, KeySpec
 from server.delivery import errors as policy_errors
 from server.delivery.group_ref import existing_group
-from server.road.outcomes import Steps
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.histories import Ended
 

@@ -21,16 +21,16 @@ from server.config.policies import (
     read_settings,
 )
 from server.config.policy_lines import circle_text
+from server.core.outcomes import Steps, reply_of
+from server.core.table import Arguments, KeySpec
 from server.delivery import errors as policy_errors
 from server.delivery import happenings
 from server.delivery.dead_letters import Redrive
 from server.delivery.group_ref import GroupRef, group_of_key
 from server.delivery.happenings import Happening
-from server.road.outcomes import Steps, reply_of
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine.stream import Stream
 
 container(

@@ -9,15 +9,15 @@ from protocol.encoder import bulk, encode
 from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply
 from server.commands.declare import command
+from server.core.outcomes import Steps, write_each
+from server.core.table import Arguments, KeySpec
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
 from server.delivery.group_ref import GroupRef, RuledGroup, group_of_key
 from server.delivery.happenings import Happening
 from server.delivery.stats import connection_of, kept_back
-from server.road.outcomes import Steps, write_each
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.pending import Consumer
 

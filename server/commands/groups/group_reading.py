@@ -52,6 +52,8 @@ from server.commands.streams.entries import (
     in_portions,
 )
 from server.commands.streams.reading import Budget, ReadOptions, keys_to_read, options_of
+from server.core.outcomes import Steps, Wait, Work
+from server.core.table import Arguments, KeySpec
 from server.delivery.group_ref import (
     READ_AGAIN,
     GroupRef,
@@ -69,10 +71,8 @@ from server.delivery.reading import (
     deliver_selected,
     readable_again,
 )
-from server.road.outcomes import Steps, Wait, Work
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import Redelivered
 from storage.engine.groups import Claim, Group, claim_idle

@@ -12,13 +12,13 @@ from server.commands.declare import command, container, help_command
 from server.commands.groups import errors as group_errors
 from server.commands.groups.many import PORTION, portions
 from server.commands.streams.streams import delete_by_policy, parse_ids_block
+from server.core.outcomes import Steps, reply_of
+from server.core.table import Arguments, KeySpec
 from server.delivery.group_ref import GroupRef, add_group, find_group, group_of_key
 from server.delivery.happenings import LEFT, MOVED
-from server.road.outcomes import Steps, reply_of
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import GroupDestroyed
 from storage.engine.stream import Stream

@@ -10,14 +10,14 @@ from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.groups import errors as group_errors
 from server.commands.groups.many import MANY, PORTION, parse_ids, portions
+from server.core.outcomes import Steps, reply_of
+from server.core.table import Arguments, KeySpec
 from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, move_to_dead_letters
 from server.delivery.group_ref import GroupRef, RuledGroup, existing_group
-from server.road.outcomes import Steps, reply_of
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.pending import HIGHEST, PendingEntry
 

@@ -14,13 +14,13 @@ from server.commands.declare import command
 from server.commands.groups import errors as group_errors
 from server.commands.groups.many import MANY, portions
 from server.commands.streams.entries import Part, held_entries, in_portions, joined
+from server.core.outcomes import Steps, Work
+from server.core.table import Arguments, KeySpec
 from server.delivery.group_ref import GroupRef, existing_group
 from server.delivery.reading import Refusals
-from server.road.outcomes import Steps, Work
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.groups import Claim, Claims, Group, claim_ids, claim_scanning
 from storage.engine.pending import HIGHEST, Consumer, Segment, Span

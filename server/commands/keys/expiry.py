@@ -10,10 +10,10 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.keys import errors as key_errors
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import expiry_time
 from server.services import Services
+from server.state.session import Session
 
 _UPDATED: Final = [KeySpec("RW update")]
 _OPTIONS: Final = "[NX | XX | GT | LT]"

@@ -10,10 +10,10 @@ from protocol.replies import OK, Reply, Simple
 from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.commands.keys.scan import type_name
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import database_index
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.databases import Database
 
 _SHARDS: Final = ("request_policy:multi_shard", "response_policy:agg_sum")

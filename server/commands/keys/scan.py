@@ -12,11 +12,11 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
 from server.commands.declare import command
 from server.commands.keys import errors as key_errors
-from server.road.outcomes import Steps, Work
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.outcomes import Steps, Work
+from server.core.table import Arguments
 from server.runtime.arguments import integer, parse_integer
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.databases import Database
 from storage.keyspace.glob import Matcher, matcher
 from storage.keyspace.indexes import Bucket

@@ -14,10 +14,10 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.keys import errors as key_errors
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database

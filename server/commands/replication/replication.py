@@ -12,11 +12,11 @@ from protocol.inline import split_words
 from protocol.replies import NO_REPLY, OK, Encoded, Reply
 from server.commands.declare import command
 from server.commands.replication import errors as replication_errors
-from server.road.outcomes import Wait
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.outcomes import Wait
+from server.core.table import Arguments
 from server.runtime.arguments import integer, integer_between, parse_integer, timeout_end
 from server.services import Services
+from server.state.session import Session
 
 _HIGHEST_PORT: Final = 65535
 _LONGEST_ADDRESS: Final = 255

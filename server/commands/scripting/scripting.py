@@ -9,16 +9,16 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Map, Reply, Set, Simple
 from server.commands.declare import Handler, command, container, help_command
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.scripting import errors as script_errors
 from server.scripting.functions import Function, Library
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.glob import matches
 
 if TYPE_CHECKING:
-    from server.road.outcomes import Wait
+    from server.core.outcomes import Wait
 
 _FLAGS: Final = "noscript stale skip_monitor no_mandatory_keys"
 _UNKNOWN: Final = "What becomes of the keys is unknown."

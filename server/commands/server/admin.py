@@ -11,11 +11,11 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, NO_REPLY, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
+from server.core.table import Arguments
 from server.persistence.manager import PersistenceError
-from server.road.session import Session
-from server.road.state import Phase
-from server.road.table import Arguments
 from server.services import Services
+from server.state.server_state import Phase
+from server.state.session import Session
 
 # --- time and life ---------------------------------------------------------------------------
 

@@ -12,9 +12,9 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command, container
 from server.commands.server import errors as server_errors
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.services import Services
+from server.state.session import Session
 
 _RANGES: Final = "start-slot end-slot [start-slot end-slot ...]"
 _STATE: Final = "<IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>"

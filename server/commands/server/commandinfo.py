@@ -10,8 +10,7 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Map, Reply, Set, Simple
 from server.commands.declare import command, help_command, share
 from server.commands.server import errors as server_errors
-from server.road.session import Session
-from server.road.table import (
+from server.core.table import (
     Arguments,
     Command,
     Definition,
@@ -24,10 +23,11 @@ from server.road.table import (
     subcommands,
 )
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.glob import matches
 
 if TYPE_CHECKING:
-    from server.road.command_syntax import Argument
+    from server.core.command_syntax import Argument
 
 _FLAGS: Final = "loading stale"
 _UNORDERED: Final = ["nondeterministic_output_order"]
@@ -260,7 +260,7 @@ Pairs = list[tuple[Reply, Reply]]
 
 def documentation(entry: Command) -> Map:
     """Return what COMMAND DOCS says of a command: facts, history, arguments and subcommands."""
-    from server.road.command_syntax import parse  # A start has no time for it.
+    from server.core.command_syntax import parse  # A start has no time for it.
 
     about = entry.about
     pairs: Pairs = [("summary", about.summary), ("since", about.since), ("group", about.group)]

@@ -12,9 +12,9 @@ from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
 from server.config import file as config_file
 from server.config.registry import SETTINGS, BadSetting, Config
-from server.road.session import Session
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.glob import matches
 
 _FLAGS: Final = "admin noscript loading stale"

@@ -14,12 +14,12 @@ from protocol.replies import OK, Reply, Simple
 from server.commands.declare import command
 from server.commands.keys import errors as key_errors
 from server.commands.server import errors as server_errors
+from server.core.outcomes import Wait
+from server.core.table import Arguments
 from server.persistence.manager import PersistenceError
-from server.road.outcomes import Wait
-from server.road.session import Session
-from server.road.table import Arguments
 from server.runtime.arguments import INT32_MAX, INT32_MIN, parse_integer
 from server.services import Services
+from server.state.session import Session
 
 
 @command(

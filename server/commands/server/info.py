@@ -21,11 +21,9 @@ from server.clients.blocking import SYNCED
 from server.commands.declare import command
 from server.commands.server.memory import Fields, memory_fields
 from server.config.types import percentage
+from server.core.outcomes import Steps, reply_of
+from server.core.table import Arguments, Command, every
 from server.persistence.manager import Persistence
-from server.road.outcomes import Steps, reply_of
-from server.road.session import Session
-from server.road.state import Phase
-from server.road.table import Arguments, Command, every
 from server.runtime import process
 from server.runtime.version import (
     BUILD,
@@ -35,6 +33,8 @@ from server.runtime.version import (
     compiler_version,
 )
 from server.services import Services
+from server.state.server_state import Phase
+from server.state.session import Session
 from storage.keyspace.databases import Database, Keyspace
 
 

@@ -11,11 +11,11 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Encoded, Map, Reply, Verbatim
 from server.commands.declare import command, container, help_command
 from server.config.registry import NO_EVICTION
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime import process
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.keyspace.databases import Database
 from storage.types.kinds import kind_of
 

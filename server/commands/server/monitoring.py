@@ -11,12 +11,12 @@ from protocol.errors import CommandError
 from protocol.replies import NO_REPLY, OK, Bulk, Map, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.server import errors as server_errors
-from server.monitoring.latency import Series
-from server.monitoring.timings import SlowCommand
-from server.road.session import Session
-from server.road.table import Arguments, Command, every, find_by_name, subcommands
+from server.core.table import Arguments, Command, every, find_by_name, subcommands
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.latency import Series
+from server.state.session import Session
+from server.state.timings import SlowCommand
 
 _FLAGS: Final = "admin loading stale"
 _USUAL_COUNT: Final = 10

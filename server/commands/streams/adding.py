@@ -13,11 +13,11 @@ from protocol.replies import OK, Encoded, Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.trimming import TrimOptions, trim_key
-from server.road.reasons import EACH, LIMITED
-from server.road.session import Session
-from server.road.table import Arguments, Command, KeySpec
+from server.core.reasons import EACH, LIMITED
+from server.core.table import Arguments, Command, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import (
     DuplicateSuppressed,

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from protocol.encoder import bulk
 from protocol.replies import NULL_ARRAY, Encoded, Reply
-from server.road.outcomes import PIECE, Pieces, Steps, Work
+from server.core.outcomes import PIECE, Pieces, Steps, Work
 from storage.engine.stream import Stream
 
 MANY: Final = 10_000

@@ -11,11 +11,11 @@ from protocol.errors import CommandError
 from protocol.replies import Bulk, Encoded, Map, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.streams.entries import join_entries
-from server.road.outcomes import Pieces, Steps, Work, write_each
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.outcomes import Pieces, Steps, Work, write_each
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import HIGHEST, NEVER, Columns, Consumer, PendingList, Segment

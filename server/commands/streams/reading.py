@@ -10,11 +10,11 @@ from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import Entries, Served, by_stream, held_range, in_portions
-from server.road.outcomes import Steps, Wait
-from server.road.session import Place, Session
-from server.road.table import Arguments, KeySpec
+from server.core.outcomes import Steps, Wait
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
+from server.state.session import Place, Session
 from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database

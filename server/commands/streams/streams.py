@@ -10,11 +10,11 @@ from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
 from server.commands.streams.entries import MANY, joined
 from server.commands.streams.trimming import POLICIES, acknowledge_everywhere
-from server.road.outcomes import Steps
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.outcomes import Steps
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import EntriesDeleted, StreamPositionSet
 from storage.engine.stream import Stream

@@ -9,10 +9,10 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.streams import errors as stream_errors
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.engine import ids
 from storage.engine.effects import (
     Acknowledged,

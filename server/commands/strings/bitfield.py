@@ -13,10 +13,10 @@ from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.bitmaps import bit_offset
 from server.commands.strings.set_options import option_value
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.types.strings import Buffer, Piece, lengthen, overwrite
 
 _TYPE: Final = re.compile(rb"(?:i([1-9]|[1-5][0-9]|6[0-4])|u([1-9]|[1-5][0-9]|6[0-3]))")

@@ -18,11 +18,11 @@ from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.strings import clamp, resolve
-from server.road.outcomes import LONG, Steps, reply_of
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.outcomes import LONG, Steps, reply_of
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer, parse_integer
 from server.services import Services
+from server.state.session import Session
 from storage.types.strings import Buffer
 
 # --- many bits at once -------------------------------------------------------------------------

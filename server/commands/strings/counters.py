@@ -10,10 +10,10 @@ from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
+from server.state.session import Session
 from storage.types.strings import LONGEST_EMBEDDED
 
 _counter = partial(command, flags="write denyoom fast", keys=[KeySpec("RW access update")])

@@ -11,10 +11,10 @@ from protocol.replies import Double, Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import Lifetime, option_value
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
+from server.state.session import Session
 from storage.types.strings import LONGEST_EMBEDDED
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from protocol.replies import Map, Reply
 from server.commands.declare import command
 from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import option_value
-from server.road.outcomes import LONG, Steps, reply_of
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.outcomes import LONG, Steps, reply_of
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
+from server.state.session import Session
 from storage.errors import WrongType
 
 # --- the table ---------------------------------------------------------------------------------

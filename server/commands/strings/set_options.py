@@ -11,7 +11,7 @@ from xxhash import xxh3_64_intdigest
 from protocol import errors
 from protocol.errors import CommandError
 from server.commands.strings import errors as string_errors
-from server.road.table import Arguments
+from server.core.table import Arguments
 from server.runtime.arguments import expiry_time, integer
 from storage.types.kinds import Value
 

@@ -23,10 +23,10 @@ from server.commands.strings.set_options import (
     positive_expiry_time,
     set_key_flags,
 )
-from server.road.session import Session
-from server.road.table import Arguments, KeySpec
+from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT32_MAX, integer, parse_integer
 from server.services import Services
+from server.state.session import Session
 from storage.errors import WrongType
 from storage.keyspace.databases import Database
 from storage.types.kinds import Value

@@ -15,15 +15,15 @@ from server.commands.declare import command, help_reply
 from server.commands.keys.values import encoding_of, references
 from server.commands.testing import debug_faults, debug_reset  # noqa: F401  declare subcommands
 from server.commands.testing.subcommands import SUBCOMMANDS, require_serving, subcommand, unknown
+from server.core.table import Arguments
 from server.faults import errors as fault_errors
-from server.monitoring.monitors import Traced
 from server.persistence.manager import PersistenceError
-from server.road.session import Session
-from server.road.state import Phase
-from server.road.table import Arguments
 from server.runtime.arguments import INT64_MAX, integer_between
 from server.runtime.clock import LATEST_MS
 from server.services import Services
+from server.state.monitors import Traced
+from server.state.server_state import Phase
+from server.state.session import Session
 from storage.aof.snapshot import serialized_length
 from storage.engine.stream import Stream
 from storage.keyspace.copies import copy_of, put_back

@@ -9,14 +9,14 @@ from typing import Any, Final
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.testing.subcommands import require_serving, subcommand, unknown
+from server.core.table import Arguments, Command, Table, find_by_name, subcommands
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
 from server.faults.rules import READY_NAMES, Action, Conditions, Fault
-from server.road.session import Session
-from server.road.table import Arguments, Command, Table, find_by_name, subcommands
 from server.runtime.arguments import INT64_MAX, integer_between, parse_integer
 from server.services import Services
+from server.state.session import Session
 
 LONGEST_MS: Final = 86_400_000
 """How long a fault may last: a day."""

@@ -1,7 +1,7 @@
 """DEBUG RESET: back to the state of the start, for the next test.
 
-It gets through whatever a test has left (:func:`server.road.refusals.is_reset`). What belongs to
-the server is put back; what belongs to others stays: the data, the snapshots of it, connections
+It gets through whatever a test has left (:func:`server.dispatch.refusals.is_reset`). What belongs
+to the server is put back; what belongs to others stays: the data, the snapshots of it, connections
 with all that their clients wait for or listen to, and the files.
 """
 
@@ -13,10 +13,10 @@ from server.commands.connection.connection import RESET_DONE, leave_all
 from server.commands.server.configuration import forget_counts
 from server.commands.testing.subcommands import require_serving, subcommand
 from server.config.registry import BadSetting
+from server.core.table import Arguments
 from server.faults import errors as fault_errors
-from server.road.session import Session
-from server.road.table import Arguments
 from server.services import Services
+from server.state.session import Session
 
 
 @subcommand(

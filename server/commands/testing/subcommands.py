@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
-from server.road.session import Session
-from server.road.state import Phase
-from server.road.table import Arguments, arity_of
+from server.core.table import Arguments, arity_of
 from server.services import Services
+from server.state.server_state import Phase
+from server.state.session import Session
 
 Handler = Callable[[Services, Session, Arguments], Reply]
 

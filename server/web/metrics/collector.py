@@ -17,7 +17,7 @@ from prometheus_client.core import (
 from server.commands.server.info import SECTIONS
 from server.commands.server.memory import Fields
 from server.config.registry import NO_EVICTION
-from server.road.table import Command, every
+from server.core.table import Command, every
 from server.runtime.histogram import BOUNDS_NS, MICROSECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
 from server.services import Services

@@ -9,10 +9,10 @@ from typing import Final
 from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from server.road.state import Phase
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
 from server.services import Services
+from server.state.server_state import Phase
 from server.web.metrics.collector import ServerCollector, labelled
 from server.web.metrics.stream_series import CONSUMERS, DELIVERIES, DELIVERY_BOUNDS, GROUPS, STREAMS
 from server.web.metrics.text import Family, Value

@@ -11,7 +11,7 @@ from typing import Final
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
 from server.delivery.group_ref import GroupRef, RuledGroup
 from server.delivery.stats import kept_back
-from server.road.session import Link
+from server.state.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
 from storage.engine import ids
 from storage.engine.groups import Group

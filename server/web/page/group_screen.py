@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from server.config.policies import ALL, DEAD_LETTER, GROUP, TIMES, Settings
 from server.delivery.group_ref import GroupRef
 from server.delivery.stats import kept_back
-from server.road.session import Link, Waiter
+from server.state.session import Link, Waiter
 from server.web.page.charts import delivery_names
 from server.web.page.drawing import Screen
 from server.web.page.overview import GONE_MS, Line, explain

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from server.acl.users import User, Users, hashed
-from server.road.table import find
+from server.core.table import find
 from server.services import Services
 
 IDLE_S: Final = 8 * 3600.0

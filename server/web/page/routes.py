@@ -13,9 +13,9 @@ from starlette.routing import BaseRoute, Route
 
 from penstock.html.assets import Assets
 from penstock.html.document import secured
-from server.road.state import Phase
 from server.runtime.histogram import Histogram
 from server.services import Services
+from server.state.server_state import Phase
 from server.web.page.actions import act
 from server.web.page.drawing import Screen, draw, message
 from server.web.page.entry_screen import entry_screen, value_response

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from protocol.encoder import bulk
 from server.net.admission import farewell
-from server.road.session import Session
 from server.services import Services
+from server.state.session import Session
 from server.web.page.page_request import PageRequest, Refused
 from server.web.page.wording import counted, number, shown
 

@@ -19,11 +19,11 @@ from typing import Any, Final, NamedTuple
 
 from server.config.policies import GroupRules
 from server.delivery.group_ref import GroupRef
-from server.road.state import Phase
 from server.runtime import process
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import MICROSECOND, Histogram, at_most
 from server.services import Services
+from server.state.server_state import Phase
 from server.web.page.traces import CONSUMER, VITALS, Trace
 from server.web.page.wording import EARLIEST_MS
 from server.web.survey import STEP_NS, stream_at, streams_of, summary_of

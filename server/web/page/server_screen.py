@@ -11,10 +11,10 @@ from typing import Any, Final
 from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info import SECTIONS
-from server.monitoring.timings import SlowCommand
-from server.road.session import Session
-from server.road.table import every
+from server.core.table import every
 from server.services import Services
+from server.state.session import Session
+from server.state.timings import SlowCommand
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import consumer_of
 from server.web.page.page_request import PageRequest, url

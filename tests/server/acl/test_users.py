@@ -13,7 +13,7 @@ from protocol.errors import CommandError
 from server.acl.rules import ABSENT, apply_all, changed, joined
 from server.acl.selector import Selector
 from server.acl.users import DEFAULT_USER, User, Users
-from server.road.table import Command, find_by_name
+from server.core.table import Command, find_by_name
 from tests.support.direct import Direct
 
 

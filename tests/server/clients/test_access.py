@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.road import reasons
+from server.core import reasons
 from tests.support.direct import START_MS, Direct, DirectClient
 
 NO_KEY = b"-NOPERM No permissions to access a key\r\n"

@@ -11,8 +11,8 @@ import pytest
 
 from protocol.replies import OK, Reply
 from server.clients.blocking import BlockedClients
-from server.road.outcomes import Wait
-from server.road.session import Waiter
+from server.core.outcomes import Wait
+from server.state.session import Waiter
 from tests.support.direct import Direct, DirectClient, reply_of
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 
 from server.clients.tracking import CHANGED
-from server.road.reactions import MODIFYING
-from server.road.table import Command, every
+from server.core.table import Command, every
+from server.dispatch.reactions import MODIFYING
 from storage.engine import effects as e
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire, packed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.road import reasons
+from server.core import reasons
 from server.runtime.token_bucket import TokenBucket
 from tests.support.direct import Direct, DirectClient
 from tests.support.wire import Wire

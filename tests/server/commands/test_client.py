@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from server.road.session import Session
+from server.state.session import Session
 from tests.server.conftest import Exchange
 from tests.support.direct import Direct, DirectClient
 

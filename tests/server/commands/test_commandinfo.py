@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from server.commands.declare import command
-from server.road.table import KeySpec, commands, every
+from server.core.table import KeySpec, commands, every
 from tests.conformance.reference import RealServer
 from tests.server.command_info import described_by, described_by_penstock, recorded
 from tests.support.direct import Direct, DirectClient

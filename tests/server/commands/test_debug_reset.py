@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from server.config.registry import BadSetting
-from server.road.state import Phase
+from server.state.server_state import Phase
 from tests.support.direct import Direct
 
 RESET = b"+RESET\r\n"

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from server.commands import load
-from server.road.table import TABLE, subcommands
+from server.core.table import TABLE, subcommands
 from tests.support.direct import DirectClient
 
 OF_REDIS: Final[dict[str, list[str]]] = json.loads(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from server.commands.server.cluster import SUBCOMMANDS
-from server.road.table import TABLE
+from server.core.table import TABLE
 from tests.support.direct import Direct, DirectClient
 
 

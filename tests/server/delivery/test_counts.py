@@ -6,7 +6,7 @@ import pytest
 
 from server.delivery.happenings import HAPPENINGS_KEPT, TOGETHER_MS, Happening, Happenings
 from server.net.admission import farewell
-from server.road.session import Link
+from server.state.session import Link
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.support.direct import START_MS
 

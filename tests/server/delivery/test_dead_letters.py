@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from server.config import policy_lines
-from server.road.stepped import TURN_NS
+from server.dispatch.stepped import TURN_NS
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, numbers_in
 from tests.support.direct import START_MS, parsed
 

@@ -12,7 +12,7 @@ import pytest
 from protocol import errors
 from server.delivery.agenda import PORTION
 from server.delivery.reading import PASSED_AT_ONCE
-from server.road.stepped import TURN_NS
+from server.dispatch.stepped import TURN_NS
 from storage.aof import extension_records as own
 from storage.aof.commands import command
 from storage.engine import effects as e

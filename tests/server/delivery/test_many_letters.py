@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from server.road.stepped import TURN_NS
+from server.dispatch.stepped import TURN_NS
 from storage.engine import effects as e
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
 from tests.support.direct import DirectClient, parsed

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.commands import load
+from server.core.table import Table, find
 from server.faults.rules import (
     READY_NAMES,
     Action,
@@ -16,7 +17,6 @@ from server.faults.rules import (
     names_group,
     slot_of,
 )
-from server.road.table import Table, find
 from tests.support.direct import Direct
 
 load()

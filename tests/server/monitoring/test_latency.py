@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from server.config.registry import Config
-from server.monitoring.latency import COMMAND, FAST_COMMAND, KEPT, LatencyMonitor
+from server.state.latency import COMMAND, FAST_COMMAND, KEPT, LatencyMonitor
 from tests.support.direct import START_MS, Direct
 
 MS = 1_000_000

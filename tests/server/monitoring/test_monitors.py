@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.monitoring.monitors import quoted
+from server.state.monitors import quoted
 from tests.support.direct import Direct, DirectClient, LooseWire
 
 OK = b"+OK\r\n"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from server import commands
-from server.monitoring.monitors import visible
-from server.road.table import Command, find, new_table
+from server.core.table import Command, find, new_table
+from server.state.monitors import visible
 
 commands.load()
 TABLE = new_table()

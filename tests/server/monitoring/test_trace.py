@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.monitoring.monitors import Trace
+from server.state.monitors import Trace
 from tests.support.direct import START_MS, Direct
 
 

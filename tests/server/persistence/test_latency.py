@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from server.monitoring.latency import LatencyMonitor
+from server.state.latency import LatencyMonitor
 from tests.server.persistence.conftest import Start
 from tests.server.persistence.rig import Rig
 

@@ -19,7 +19,7 @@ import pytest
 from server.net.listener import Listener
 from server.persistence.manager import Persistence, PersistenceError
 from server.persistence.recovery import Recovery
-from server.road.state import Phase
+from server.state.server_state import Phase
 from tests.server.persistence.rig import Rig, RigClient
 from tests.support.ports import free_port
 from tests.support.process import PenstockProcess

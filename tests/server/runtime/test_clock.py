@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.road.state import Phase
 from server.runtime.clock import LATEST_MS, Clock, system_clock
+from server.state.server_state import Phase
 from tests.support.direct import START_MS, Direct, DirectClient, in_loop
 from tests.support.listening import Listener
 

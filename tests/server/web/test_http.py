@@ -23,8 +23,8 @@ from server.app import Server
 from server.config.registry import Config
 from server.net.listener import ListenError
 from server.persistence.manager import PersistenceError
-from server.road.state import Phase
 from server.runtime.log import Log
+from server.state.server_state import Phase
 from server.web import connections
 from server.web import http as http_module
 from server.web.connections import _reason

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from server.commands.server.info import SECTIONS
-from server.road.table import every
+from server.core.table import every
 from server.runtime.histogram import BOUNDS_NS, MILLISECOND, SECOND, Histogram
 from server.runtime.version import BUILD, PENSTOCK_VERSION
 from server.web.metrics.info_series import SERIES

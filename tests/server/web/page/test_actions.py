@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from server.road.session import Session
 from server.services import Services
+from server.state.session import Session
 from server.traffic.output_gate import OutputGate
 from server.web.page import entry_actions, running
 from server.web.page.page_request import Refused

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 import redis
 
-from server.road.state import Phase
+from server.state.server_state import Phase
 from server.web.page import (
     entry_screen,
     find_screen,

@@ -1,6 +1,6 @@
 """Work of commands that take long: clients that wait for it, and the turns in which it goes on.
 
-What takes a moment of the :class:`~server.road.outcomes.Steps` that a handler returns is done at
+What takes a moment of the :class:`~server.core.outcomes.Steps` that a handler returns is done at
 once. For longer work the client is parked, like one that waits for a key, and all such work takes
 turns with the event loop. Inside a transaction or a script it is done at once, however long it
 takes.
@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from server.road.outcomes import PIECE, Pieces, Steps, finish
-from server.road.reactions import Reactions
-from server.road.session import Job, Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command
+from server.core.outcomes import PIECE, Pieces, Steps, finish
+from server.core.table import Arguments, Command
+from server.dispatch.reactions import Reactions
 from server.runtime.clockwork import EndOfRound, Slice
+from server.state.server_state import ServerState
+from server.state.session import Job, Session
 from storage.chunks import in_chunks
 
 TURN_NS: Final = 4_000_000

@@ -1,13 +1,14 @@
 """The way of a command: look up, check, run or queue, apply its effects, encode its reply.
 
-**Three ways lead to a handler**, told apart by the words of :mod:`server.road.reasons`:
+**Three ways lead to a handler**, told apart by the words of :mod:`server.core.reasons`:
 
 - *plainly* (:meth:`Dispatcher.execute`): neither the server nor the session has a reason to look,
   the command is an ordinary one and has as many words as it needs. Nothing else is asked.
 - *quickly* (:meth:`Dispatcher._execute_closely`): the user of the client has limits, or the client
   is in MULTI, and that is all. One question to ACL, or one entry in the queue.
-- *checked* (:meth:`Dispatcher._execute_checked`): everything else. :mod:`server.road.refusals` has
-  every reason to refuse a request, in Redis's order, for whoever calls.
+- *checked* (:meth:`Dispatcher._execute_checked`): everything else.
+  :mod:`server.dispatch.refusals` has every reason to refuse a request, in Redis's order, for
+  whoever calls.
 
 EXEC and scripts come in by :meth:`Dispatcher.run`, and ask :class:`.Refusals` themselves. A command
 that waited comes in by :meth:`Dispatcher.rerun`: only the rules of its user are asked again.
@@ -28,14 +29,14 @@ from server.acl.errors import NO_PERMISSION
 from server.clients.access import AccessControl
 from server.clients.blocking import BlockedClients
 from server.clients.watch import WatchedKeys
-from server.road.outcomes import Outcome, Steps, Wait, finish
-from server.road.reactions import Reactions
-from server.road.reasons import CLOSELY, LIMITED, MULTI
-from server.road.refusals import SUBSCRIBING, Refusals, is_reset
-from server.road.session import CLIENT, EXEC, ClientTracking, Follower, Session, Waiter
-from server.road.state import ServerState
-from server.road.stepped import SteppedCommands
-from server.road.table import NEVER_QUEUED, Arguments, Command, find
+from server.core.outcomes import Outcome, Steps, Wait, finish
+from server.core.reasons import CLOSELY, LIMITED, MULTI
+from server.core.table import NEVER_QUEUED, Arguments, Command, find
+from server.dispatch.reactions import Reactions
+from server.dispatch.refusals import SUBSCRIBING, Refusals, is_reset
+from server.dispatch.stepped import SteppedCommands
+from server.state.server_state import ServerState
+from server.state.session import CLIENT, EXEC, ClientTracking, Follower, Session, Waiter
 from storage import errors as storage_errors
 
 FAILURE_TEXTS: Final[dict[type[storage_errors.StorageFailure], str]] = {

@@ -18,12 +18,12 @@ from server.clients.blocking import BlockedClients
 from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
+from server.core import reasons
 from server.delivery.policies import Policies
-from server.road import reasons
-from server.road.session import Place, Session, Waiter
-from server.road.state import ServerState
 from server.runtime.change_count import changes_of
 from server.runtime.histogram import Histogram
+from server.state.server_state import ServerState
+from server.state.session import Place, Session, Waiter
 from storage.engine import effects as e
 
 MODIFYING: Final[frozenset[type]] = frozenset(

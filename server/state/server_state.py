@@ -10,15 +10,15 @@ from enum import Enum
 
 from server.acl.users import Users
 from server.config.registry import Config
-from server.monitoring.timings import Timings
-from server.road import reasons
-from server.road.session import Link, Session
-from server.road.table import every, new_table
+from server.core import reasons
+from server.core.table import every, new_table
 from server.runtime.clock import Clock, Reading, Stopwatch
 from server.runtime.log import Log
 from server.runtime.memory import MemoryLimit
 from server.runtime.process import Instance
 from server.runtime.stats import Stats
+from server.state.session import Link, Session
+from server.state.timings import Timings
 from storage.keyspace.databases import Keyspace
 
 
@@ -42,7 +42,7 @@ class ServerState:
     ``clock`` gives Unix milliseconds; it is replaced when the clock is turned, so it is read from
     here each time. Some states forbid some commands: a ``phase`` other than serving, a script that
     takes long (``busy``), a disk that fails (``disk_error``). They are entered by methods, which
-    note them in ``reasons``: that is all that the fast path looks at (:mod:`server.road.reasons`).
+    note them in ``reasons``: that is all that the fast path looks at (:mod:`server.core.reasons`).
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class ServerState:
         self.keyspace.due_by = self.timekeeper.due_by
         self.stats = Stats()
         self.reasons = reasons.LOADING
-        """Why requests may not run plainly: bits of :mod:`server.road.reasons`."""
+        """Why requests may not run plainly: bits of :mod:`server.core.reasons`."""
         self.timings = Timings(config, lambda: self.clock(), self._note_watched)
         self.table = new_table()
         self._commands = list(every(self.table))

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from server.road.session import Session
-from server.road.table import Arguments, Command
+from server.core.table import Arguments, Command
+from server.state.session import Session
 from storage.keyspace.glob import matches
 
 HIDDEN: Final = b"(redacted)"

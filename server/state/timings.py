@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from server.config.registry import Config
-from server.monitoring.latency import COMMAND, FAST_COMMAND, OFF, LatencyMonitor
-from server.monitoring.monitors import Monitors, visible
-from server.road.session import Session
-from server.road.table import Arguments, Command
+from server.core.table import Arguments, Command
+from server.state.latency import COMMAND, FAST_COMMAND, OFF, LatencyMonitor
+from server.state.monitors import Monitors, visible
+from server.state.session import Session
 
 
 class SlowCommand(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from protocol.requests import ARGUMENT_OVERHEAD
 from server.acl.users import User
-from server.road import reasons
-from server.road.outcomes import Pieces, Wait, Work
-from server.road.table import Arguments, Command
+from server.core import reasons
+from server.core.outcomes import Pieces, Wait, Work
+from server.core.table import Arguments, Command
 from server.runtime.addresses import is_loopback
 from storage.keyspace.databases import Database
 

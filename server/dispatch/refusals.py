@@ -24,7 +24,7 @@ since it was queued; the commands of an append-only file need no server that is 
     subscriptions
     MONITOR
 
-Each reason stands in :data:`ORDER` with the bit of :mod:`server.road.reasons` without which it is
+Each reason stands in :data:`ORDER` with the bit of :mod:`server.core.reasons` without which it is
 not asked; a new reason is a bit, a function below, and a line there. That there is no such command
 comes before all of them. What a request uses up is in :data:`USED_UP`, and comes after them: it is
 asked where the request would run, as others look at requests more than once (during a pause).
@@ -39,11 +39,11 @@ from typing import Final
 from protocol import errors
 from server.acl import errors as acl_errors
 from server.clients.access import IN_MULTI, IN_SCRIPT, AccessControl, denial_text
-from server.road import reasons
-from server.road.session import CLIENT, EXEC, FILE, SCRIPT, Session
-from server.road.state import ServerState
-from server.road.table import Arguments, Command, find
+from server.core import reasons
+from server.core.table import Arguments, Command, find
 from server.runtime.version import NEWER_COMMANDS, REDIS_VERSION
+from server.state.server_state import ServerState
+from server.state.session import CLIENT, EXEC, FILE, SCRIPT, Session
 
 ALWAYS_ALLOWED: Final = frozenset({"auth", "hello", "quit", "reset"})
 """What a client may call before it has authenticated."""

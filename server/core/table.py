@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from server.road.outcomes import Outcome
+from server.core.outcomes import Outcome
 from server.runtime.arguments import parse_integer
 from server.runtime.histogram import HdrHistogram
 
@@ -232,7 +232,7 @@ def _one_key(keys: list[KeySpec], channels: Channels | None) -> tuple[int, int]:
 # --- arity -----------------------------------------------------------------------------------
 
 _WORDS: Final = re.compile(r"\.\.\.|[\[\]<>|]|[^\s\[\]<>|]+")
-"""The words, brackets and bars of a syntax, see :mod:`server.road.command_syntax`."""
+"""The words, brackets and bars of a syntax, see :mod:`server.core.command_syntax`."""
 
 
 @cache
@@ -240,7 +240,7 @@ def arity_of(syntax: str, words: int) -> int:
     """Return how many words a request has, ``words`` of which are the name of its command; the
     least number, negated, where it may have more. Raises :class:`ValueError` for nonsense.
 
-    This is quicker than :func:`server.road.command_syntax.parse`, for which a start has no time.
+    This is quicker than :func:`server.core.command_syntax.parse`, for which a start has no time.
     """
     least, varies = _word_count(iter(_WORDS.findall(syntax)), "")
     return -(words + least) if varies else words + least
