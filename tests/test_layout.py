@@ -95,7 +95,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.terminal": set(),
     "penstock.output": set(),
     "penstock.html": set(),
-    "penstock.client": {"pyspark_redis_streams"},
+    "penstock.client": set(),
     "penstock.migration": {"storage"},
     "penstock.pipeline": {"pyspark_redis_streams"},
     "penstock.check_aof": {"storage"},

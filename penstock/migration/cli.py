@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from penstock.client import Address, AddressError, ClientError, parse
+from penstock.client.errors import AddressError, ClientError
+from penstock.client.urls import Address, parse
 from penstock.migration import rdb_file
 from penstock.migration.report import Depth
 from penstock.migration.runner import AGAIN, Options, run
@@ -77,7 +78,7 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
             near = parse(given.other or LOCAL)
             if given.db and near.db is not None and given.other:
                 parser.error(_DATABASE_TWICE)
-            if near.server.cluster:
+            if near.cluster:
                 parser.error("an RDB file can be copied to one server, not to a cluster")
             return _options(given, given.url, near)
         near, far = parse(given.other or LOCAL), parse(given.url)
@@ -85,7 +86,7 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
         parser.refuse(str(error))
     if given.db and (far.db is not None or (given.other and near.db is not None)):
         parser.error(_DATABASE_TWICE)
-    if given.db and (far.server.cluster or near.server.cluster):
+    if given.db and (far.cluster or near.cluster):
         parser.error("--db does not go with a cluster, whose keys are all in database 0")
     source, target = (far, near) if direction == "import" else (near, far)
     return _options(given, source, target)

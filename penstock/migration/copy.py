@@ -12,7 +12,8 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from penstock.client import Argument, Command, CommandRefused, Connection
+from penstock.client.connection import Argument, Command, Connection
+from penstock.client.errors import CommandRefused
 from penstock.migration.model import (
     PLACEHOLDER,
     Counters,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from penstock.client import Connection
+from penstock.client.connection import Connection
 from penstock.migration.model import Group, Head, entry_id, is_placeholder
 from penstock.migration.read import read_groups, read_head
 from penstock.terminal import shown

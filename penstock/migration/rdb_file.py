@@ -13,7 +13,8 @@ from typing import Final
 
 from rich.console import Console
 
-from penstock.client import ClientError, CommandRefused, Connection, readable
+from penstock.client.connection import Connection, readable
+from penstock.client.errors import ClientError, CommandRefused
 from penstock.migration.report import Outcome, Row, left_out, print_summary
 from penstock.migration.runner import Options
 from penstock.terminal import plural, shown

@@ -7,15 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from penstock.client import (
-    CommandRefused,
-    Connection,
-    Moment,
-    Nodes,
-    Reply,
-    ServerFailed,
-    Timed,
-)
+from penstock.client.connection import Connection, Moment, Reply, Timed
+from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.client.nodes import Nodes
 from penstock.migration.model import Entry, Group, Head, Pending, Settings, entry_id
 from storage.engine import ids
 

@@ -6,15 +6,10 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.client import (
-    Address,
-    Command,
-    CommandRefused,
-    Connection,
-    Nodes,
-    ServerFailed,
-    readable,
-)
+from penstock.client.connection import Command, Connection, readable
+from penstock.client.errors import CommandRefused, ServerFailed
+from penstock.client.nodes import Nodes
+from penstock.client.urls import Address
 from penstock.migration.copy import Copied, CopiedGroup, copy_stream
 from penstock.migration.plan import Action, Endpoints, Plan, StreamGone, StreamRefused, make_plan
 from penstock.migration.read import (

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from penstock.client import ClientError, CommandRefused, Connection, parse, readable
+from penstock.client.connection import Connection, readable
+from penstock.client.errors import ClientError, CommandRefused
+from penstock.client.urls import parse
 from penstock.debug import DEFAULT_URL, URL_VARIABLE
 from penstock.terminal import Parser, json_line, json_value, shown
 

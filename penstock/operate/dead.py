@@ -14,7 +14,8 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client import CommandRefused, Connection
+from penstock.client.connection import Connection
+from penstock.client.errors import CommandRefused
 from penstock.operate.common import (
     DEAD_STREAM,
     add_url,

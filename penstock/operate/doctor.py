@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from penstock.client import Connection
+from penstock.client.connection import Connection
 from penstock.operate.common import (
     asks,
     connected,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from penstock.client import Connection
+from penstock.client.connection import Connection
 from penstock.operate.common import connected, parser, run, streams
 from penstock.terminal import console, json_line, json_value, plural, shown
 from penstock.testing.waiting import duration

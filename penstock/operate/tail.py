@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from penstock.client import Connection
+from penstock.client.connection import Connection
 from penstock.operate.common import as_json, connected, paired, parser, run
 from penstock.terminal import shown
 

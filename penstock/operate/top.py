@@ -10,7 +10,7 @@ from rich.console import Group as Lines
 from rich.live import Live
 from rich.text import Text
 
-from penstock.client import Connection
+from penstock.client.connection import Connection
 from penstock.operate.common import connected, parser, run
 from penstock.operate.groups import Group, Rates, blocks, gather, verdict
 from penstock.terminal import console

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.text import Text
 
-from penstock.client import CommandRefused
+from penstock.pipeline.client import CommandRefused
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.servers import StreamClient
 from penstock.terminal import shown

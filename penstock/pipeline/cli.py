@@ -20,7 +20,7 @@ from penstock.terminal import Parser, console, plural, shown, shown_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.client import RetryingClient
+    from penstock.pipeline.client import RetryingClient
     from penstock.pipeline.model import Pipeline
     from penstock.pipeline.samples.cases import Entry
     from penstock.pipeline.samples.propose import Wanted

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.client import ClientError, CommandRefused, RetryingClient, readable
+from penstock.pipeline.client import ClientError, CommandRefused, RetryingClient, readable
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.file import load
 from penstock.pipeline.model import DEAD_LETTERS, Pipeline

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client import ClientError, RetryingClient, readable
 from penstock.extras import extra_missing
+from penstock.pipeline.client import ClientError, RetryingClient, readable
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError
 from penstock.pipeline.model import Pipeline

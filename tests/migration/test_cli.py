@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from penstock.client import parse
+from penstock.client.urls import parse
 from penstock.migration.cli import Direction, parse_arguments
 from penstock.migration.report import Depth
 from penstock.migration.runner import Options

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.client import Connection, parse
+from penstock.client.connection import Connection
+from penstock.client.urls import parse
 from penstock.migration.copy import Copied, copy_stream, set_expiry
 from penstock.migration.plan import Endpoints, StreamGone, make_plan
 from penstock.migration.report import Depth, Findings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.client import parse
+from penstock.client.urls import parse
 from penstock.migration.cli import parse_arguments
 from penstock.migration.runner import Options
 from storage.rdb.write import raw

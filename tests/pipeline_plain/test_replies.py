@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from penstock import client
+from penstock.pipeline import client
 from penstock.pipeline.archive import StreamArchive
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.report import Reporter

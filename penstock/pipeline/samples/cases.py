@@ -24,7 +24,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from penstock.client import RetryingClient
+from penstock.pipeline.client import RetryingClient
 from penstock.pipeline.errors import InvalidFile, PipelineError, Problem
 from penstock.pipeline.model import ENTRIES, Pipeline
 from penstock.pipeline.servers import look, matching, reached, reading, single

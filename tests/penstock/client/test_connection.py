@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.client import Moment, Timed
+from penstock.client.connection import Moment, Timed
 
 
 def test_several_tries_leave_one_millisecond_where_none_of_them_does() -> None:

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from penstock import client
 from penstock.cli import run_tool
+from penstock.client import connection
+from penstock.client.urls import parse
 from tests.support.answering import answering, with_reply
 
 TOOLS = [
@@ -67,7 +68,7 @@ def test_a_copy_names_the_server_that_has_answered(
 def test_a_reply_without_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(client, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(connection, "MOST_BYTES", 1_000_000)
     with answering(with_reply(b"$100000000\r\n" + b"x" * 50_000_000)) as url:
         line = told("tail", url, ("orders",), capsys)
     place = url.removeprefix("redis://")
@@ -76,9 +77,9 @@ def test_a_reply_without_end_is_given_up(
 
 
 def test_replies_are_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(connection, "MOST_BYTES", 200_000)
     with (
         answering(with_reply(b"$100000\r\n" + b"x" * 100_000 + b"\r\n")) as url,
-        client.Connection("server", client.parse(url), 0) as server,
+        connection.Connection("server", parse(url), 0) as server,
     ):
         assert [len(server.call("GET", "k")) for _ in range(4)] == [100_000] * 4

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import AddressError, parse
+from penstock.client.errors import AddressError
+from penstock.client.urls import parse
 
 
 @pytest.mark.parametrize(
@@ -18,12 +19,14 @@ from penstock.client import AddressError, parse
         ("unix:///run/x.sock", "/run/x.sock", None),
         ("unix://u:p@/run/x.sock?db=4", "/run/x.sock", 4),
         ("redis+cluster://u:p@a:1,b", "cluster a:1,b:6379", None),
+        ("redis+cluster://[::1]:1,b/0", "cluster [::1]:1,b:6379", 0),
+        ("redis://h?db=3", "h:6379", 3),
     ],
 )
 def test_a_url_names_a_server_and_maybe_a_database(url: str, place: str, db: int | None) -> None:
     address = parse(url)
     assert (address.place, address.db) == (place, db)
-    assert address.server.database == (db or 0)
+    assert address.db == db
 
 
 BAD_PART = "one with a bad port, database or host"

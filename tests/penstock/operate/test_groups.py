@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Connection, parse
+from penstock.client.connection import Connection
+from penstock.client.urls import parse
 from penstock.operate import top
 from penstock.operate.groups import Group
 from tests.penstock.operate.conftest import Client, Run

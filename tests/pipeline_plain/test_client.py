@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from redis.exceptions import WatchError
 
-from penstock.client import AddressError, CommandRefused, RetryingClient, ServerFailed
+from penstock.pipeline.client import AddressError, CommandRefused, RetryingClient, ServerFailed
 from pyspark_redis_streams.settings import write_settings
 from tests.migration.pretending import Pretender, refusing
 from tests.support.answering import answering, with_reply
@@ -73,7 +73,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 def test_a_cluster_that_goes_on_and_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.client.MOST_BYTES", 1_000_000)
+    monkeypatch.setattr("penstock.pipeline.client.MOST_BYTES", 1_000_000)
     for answer in (with_reply(ENDLESS), lambda _: ENDLESS):
         with answering(answer) as url:
             client = client_of(url.replace("redis://", "redis+cluster://"), retries="0")
@@ -113,7 +113,7 @@ def test_an_error_inside_a_transaction_names_the_server(client: RetryingClient) 
 def test_pyspark_is_not_needed() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "import penstock.client, penstock.migration.cli\n"
+        "import penstock.pipeline.client\n"
         "import pyspark_redis_streams\n"
         "try:\n"
         "    pyspark_redis_streams.DefaultSource\n"
