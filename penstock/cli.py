@@ -115,9 +115,9 @@ def run_pipeline(args: Sequence[str]) -> int:
     try:
         from penstock.pipeline.cli import main as pipeline
     except ModuleNotFoundError as error:
-        from penstock.extras import extra_missing
+        from server.runtime.packages import extra_missing
 
-        print(extra_missing("penstock pipeline", error.name), file=sys.stderr)
+        print(extra_missing("penstock pipeline", error.name, "spark"), file=sys.stderr)
         return 1
     return pipeline(args)
 
@@ -128,7 +128,7 @@ def run_looking(name: str, args: Sequence[str]) -> int:
     try:
         tool = import_module(f"penstock.operate.{name}")
     except ModuleNotFoundError:
-        from penstock.extras import packages_missing
+        from server.runtime.packages import packages_missing
 
         print(packages_missing(f"penstock {name}", "redis", "rich"), file=sys.stderr)
         return 1
@@ -143,7 +143,7 @@ def run_migration(name: Literal["import", "export"], args: Sequence[str]) -> int
 
         return migrate(args, name)
     except ModuleNotFoundError:
-        from penstock.extras import packages_missing
+        from server.runtime.packages import packages_missing
 
         print(packages_missing(f"penstock {name}", "redis", "rich"), file=sys.stderr)
         return 1

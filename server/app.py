@@ -229,7 +229,7 @@ def new_web_server(server: Services) -> WebServer | None:
     try:
         from server.web.http import WebServer
     except ModuleNotFoundError as error:
-        from penstock.extras import extra_missing
+        from server.runtime.packages import extra_missing
 
         raise ListenError(extra_missing("metrics-port", error.name, "web")) from None
     return WebServer(server)

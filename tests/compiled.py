@@ -21,7 +21,7 @@ LEFT_OUT: Final = {
         "tests/docs/test_pictures.py",
         "tests/docs/test_readme.py::test_the_make_commands_exist",
         "tests/docs/test_troubleshooting.py::test_every_message_is_in_the_code",
-        "tests/penstock/html/test_static.py::test_a_wheel_has_them",
+        "tests/server/web/html/test_static.py::test_a_wheel_has_them",
         "tests/test_folders.py",
         "tests/test_layout.py",
     ),

@@ -41,13 +41,10 @@ LAYERS: Final[dict[str, list[str]]] = {
         "net",
         "web",
         "app",
-        "__main__",
     ],
     "penstock": [
         "output",
-        "extras",
         "terminal",
-        "html",
         "client",
         "testing",
         "migration",
@@ -85,16 +82,9 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "protocol": set(),
     "storage": set(),
     "server": {"protocol", "storage"},
-    "server.__main__": {"penstock"},  # It is the command under another name.
-    # Where a package is missing they say so as all others do: penstock.extras.
-    "server.scripting.running": {"protocol", "storage", "penstock"},
-    "server.app": {"protocol", "storage", "penstock"},
-    # A run of a pipeline has a page of the same parts: penstock.html.
-    "server.web": {"protocol", "storage", "penstock"},
     "penstock.testing": set(),
     "penstock.terminal": set(),
     "penstock.output": set(),
-    "penstock.html": set(),
     "penstock.client": set(),
     "penstock.migration": {"storage"},
     "penstock.pipeline": {"pyspark_redis_streams"},
@@ -105,7 +95,6 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.completion": set(),
     "penstock.parent": {"server"},
     "penstock.cli": {"server"},
-    "penstock.extras": set(),
     "penstock.__main__": set(),
     "pyspark_redis_streams": set(),
 }

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.extras import extra_missing
 from penstock.terminal import Parser, console, plural, shown, shown_lines
 
 if TYPE_CHECKING:

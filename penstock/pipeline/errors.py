@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from penstock.extras import extra_missing
+from penstock.pipeline.extras import extra_missing
 
 
 class PipelineError(Exception):

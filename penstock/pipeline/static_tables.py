@@ -18,8 +18,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.extras import extra_missing
 from penstock.pipeline.model import StaticTable
 
 FORMAT: Final = "penstock-table"

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.extras import extra_missing
 from penstock.pipeline.client import ClientError, RetryingClient, readable
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError
+from penstock.pipeline.extras import extra_missing
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.report import Batch, ago, iso, seconds
 from penstock.pipeline.servers import single

@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from penstock.html.assets import Assets
-from penstock.html.document import Pages
-from penstock.html.names import OwnNames
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.report import ago, seconds
+from server.web.html.assets import Assets
+from server.web.html.document import Pages
+from server.web.html.names import OwnNames
 
 PATIENCE_S = 2
 

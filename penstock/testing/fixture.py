@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
 from collections.abc import AsyncGenerator, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -126,9 +128,8 @@ Options = tuple[str, ...]
 
 
 def _missing() -> PenstockError:
-    from penstock.extras import packages_missing
-
-    return PenstockError(packages_missing("a client of the fixture", "redis"))
+    command = f"{shlex.quote(sys.executable)} -m pip install redis"
+    return PenstockError(f"a client of the fixture needs the package redis: {command}")
 
 
 class AsyncClient:

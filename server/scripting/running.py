@@ -82,7 +82,7 @@ class Runner:
             state, dispatcher = self._state, self._dispatcher
             return HostApi(state, dispatcher, tick or self.clock.tick, limit, register)
         except ImportError:
-            from penstock.extras import packages_missing
+            from server.runtime.packages import packages_missing
 
             raise CommandError(f"ERR {packages_missing('a script', *PACKAGES)}") from None
 

@@ -20,7 +20,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from penstock.html.names import OwnNames
 from server.persistence.manager import Persistence
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import Histogram
@@ -28,6 +27,7 @@ from server.runtime.log import Log
 from server.services import Services
 from server.state.server_state import Phase, ServerState
 from server.web.connections import MAX_CONNECTIONS, Connection, listen
+from server.web.html.names import OwnNames
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
 from server.web.page.routes import Page

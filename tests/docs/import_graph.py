@@ -39,9 +39,6 @@ MARGIN: Final = 20
 LINES, COLUMNS = 2, 34
 """How many lines of names a box has room for, and how wide they are."""
 
-LEFT_OUT: Final = {"server.__main__"}
-"""The command under another name, which imports what imports the server."""
-
 Part = tuple[str, int]
 """A box: its package, and the number of its run of layers."""
 
@@ -74,7 +71,7 @@ def _folder(package: str, layer: str) -> str:
 
 def runs(package: str) -> list[tuple[str, list[str]]]:
     """The layers of a package in runs of one folder: the folder and the layers."""
-    layers = [each for each in LAYERS[package] if f"{package}.{each}" not in LEFT_OUT]
+    layers = LAYERS[package]
     grouped = groupby(layers, lambda layer: _folder(package, layer))
     return [(folder, list(run)) for folder, run in grouped]
 
@@ -83,7 +80,7 @@ def runs(package: str) -> list[tuple[str, list[str]]]:
 def part_of(module: str) -> Part | None:
     """The box of a module; ``None`` for a package that only says what it is."""
     layer = layer_of(module)
-    if layer is None or module in LEFT_OUT:
+    if layer is None:
         return None
     package = module.partition(".")[0]
     name = LAYERS[package][layer]

@@ -21,7 +21,7 @@ from server.config.registry import SETTINGS, Config
 from server.runtime.log import Log
 from server.runtime.version import BUILD, build_line
 from tests.support.direct import Direct
-from tests.support.missing import check_extra
+from tests.support.missing import check_extra, check_packages
 from tests.support.ports import free_port
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
@@ -472,3 +472,13 @@ def test_without_the_package_of_pipelines_it_says_what_to_install(
     monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "orders.toml"])
     assert cli.main() == 1
     check_extra(capsys.readouterr().err, "penstock pipeline", "spark", "penstock")
+
+
+@pytest.mark.parametrize("name", ["import", "export"])
+def test_import_and_export_name_their_packages(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(sys, "argv", ["penstock", name, "redis://localhost"])
+    assert cli.main() == 1
+    check_packages(capsys.readouterr().err, f"penstock {name}", "redis", "rich")

@@ -89,7 +89,7 @@ def test_it(penstock, monkeypatch):
     monkeypatch.setitem(sys.modules, "redis", None)
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     for name in ("client", "async_client"):
-        with pytest.raises(PenstockError, match="^a client of the fixture needs the packages"):
+        with pytest.raises(PenstockError, match="^a client of the fixture needs the package red"):
             getattr(penstock, name)
     penstock.flush()
     penstock.clock.advance(1)

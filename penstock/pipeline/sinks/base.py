@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from penstock.extras import extra_missing
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.extras import extra_missing
 from penstock.pipeline.toml_file import Key, Table
 from pyspark_redis_streams.batches import BatchMark, is_written
 

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
-from penstock.html.document import Pages
 from server.runtime.version import PENSTOCK_VERSION
+from server.web.html.document import Pages
 from server.web.page import charts, page_request, wording
 from server.web.page.page_request import PageRequest
 

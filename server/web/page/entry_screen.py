@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response, StreamingResponse
 
-from penstock.html.document import secured
 from server.delivery.group_ref import GroupRef
 from server.state.monitors import quoted
+from server.web.html.document import secured
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import obstacles, state_of_pending
 from server.web.page.letters import letter_view, read_letter

@@ -9,8 +9,8 @@ from typing import Final
 
 from starlette.responses import Response, StreamingResponse
 
-from penstock.html.document import secured
 from server.runtime.clockwork import Slice
+from server.web.html.document import secured
 from server.web.metrics.text import UNUSUAL, escaped, readable
 from server.web.page.page_request import PageRequest
 from server.web.page.preview import items_of

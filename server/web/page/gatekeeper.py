@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from penstock.html.document import secured
 from protocol import errors
 from protocol.errors import CommandError
 from server.runtime.addresses import address_text, is_loopback
 from server.services import Services
+from server.web.html.document import secured
 from server.web.page.attempts import Attempts
 from server.web.page.drawing import Screen, draw
 from server.web.page.logins import Login, Logins, Viewer

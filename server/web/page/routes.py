@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from penstock.html.assets import Assets
-from penstock.html.document import secured
 from server.runtime.histogram import Histogram
 from server.services import Services
 from server.state.server_state import Phase
+from server.web.html.assets import Assets
+from server.web.html.document import secured
 from server.web.page.actions import act
 from server.web.page.drawing import Screen, draw, message
 from server.web.page.entry_screen import entry_screen, value_response

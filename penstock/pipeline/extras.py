@@ -1,4 +1,4 @@
-"""Tells where a package is missing what needs it, and a command that installs it.
+"""Tells where a package is missing which extra has it, and a command that installs that.
 
 Penstock may come from a checkout, a wheel or a folder on the path, and its environment may be one
 without pip. So a command names the Python that runs and the packages themselves, with the bounds
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 DISTRIBUTION: Final = "penstock-server"
-"""The name that pip knows Penstock by; ``penstock`` is another project's on PyPI."""
+"""The name that pip knows Penstock by."""
 
 
 _EXTRAS: Final = {
@@ -45,13 +45,6 @@ def extra_missing(what: str, module: str | None, extra: str = "") -> str:
     return f"{what} needs the extra '{extra}' (there is no module '{package}'){_command(packages)}"
 
 
-def packages_missing(what: str, *names: str) -> str:
-    """Say that ``what`` needs packages that come with Penstock itself, and how to install them."""
-    own = [line for line in _requirements() if "extra ==" not in line]
-    packages = [line for line in own if re.split(r"[^\w.-]", line)[0] in names]
-    return f"{what} needs the packages {', '.join(names)}{_command(packages)}"
-
-
 def _command(requirements: list[str]) -> str:
     """Return what to run; nothing where it is not known, as on a path without any metadata."""
     if not requirements:
@@ -71,8 +64,8 @@ def _requirements() -> list[str]:
 
 
 def _of_checkout() -> list[str]:
-    """Return what ``pyproject.toml`` asks for, if it lies beside the package and is Penstock's."""
-    file = Path(__file__).parents[1] / "pyproject.toml"
+    """Return what ``pyproject.toml`` asks for, if it lies above the package and is Penstock's."""
+    file = Path(__file__).parents[2] / "pyproject.toml"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     project: dict[str, Any] = tomllib.loads(text).get("project", {})
     if project.get("name") != DISTRIBUTION:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.html.names import is_own_host
+from server.web.html.names import is_own_host
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,16 @@ import re
 import tomllib
 from pathlib import Path
 
-from penstock.html.assets import FILES
-from penstock.html.document import TEMPLATES
+from server.web.html.assets import FILES
+from server.web.html.document import TEMPLATES
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_wheel_has_them() -> None:
     tables = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert tables["package-data"]["penstock.html"] == ["static/*", "templates/*"]
+    inside = tables["package-data"]["penstock._packages.server.web.html"]
+    assert inside == ["static/*", "templates/*"]
 
 
 def test_nothing_in_them_is_loaded_from_elsewhere() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from penstock.html.document import secured
+from server.web.html.document import secured
 
 FILES: Final = Path(__file__).parent / "static"
 
