@@ -312,7 +312,7 @@ $(ENV)/installed-clients: $(ENV)/installed-dev
 # Spark is large, and holds some packages back.
 $(SPARK)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(SPARK)
-	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark,web]'
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark]'
 	@touch $@
 
 build/redis-py/%/installed: | $(SPARK)/installed

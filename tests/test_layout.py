@@ -49,6 +49,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "testing",
         "migration",
         "pipeline",
+        "html",
         "check_aof",
         "debug",
         "operate",

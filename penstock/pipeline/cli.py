@@ -361,7 +361,7 @@ def _plan(given: argparse.Namespace) -> int:
         "--metrics-port",
         metavar="PORT",
         type=port,
-        help="serve series for Prometheus (/metrics) and a page there; 0 takes a free port",
+        help="serve series for Prometheus there (/metrics, /healthz); 0 takes a free port",
     ),
     arg(
         "--metrics-bind",

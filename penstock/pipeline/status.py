@@ -28,10 +28,10 @@ from rich.text import Text
 from penstock.pipeline.client import ClientError, RetryingClient, readable
 from penstock.pipeline.dead_letters import LAST, PIPELINE
 from penstock.pipeline.errors import Failure, PipelineError
-from penstock.pipeline.extras import extra_missing
 from penstock.pipeline.model import Pipeline
 from penstock.pipeline.report import Batch, ago, iso, seconds
 from penstock.pipeline.servers import single
+from penstock.pipeline.status_http import served
 from penstock.terminal import shown, shown_lines
 from pyspark_redis_streams.ids import format_id
 from pyspark_redis_streams.streams import key_of
@@ -400,8 +400,9 @@ def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterato
         letters = stack.enter_context(closing(LetterCounts(pipeline)))
         state = RunState(pipeline.name, queries, letters.counts)
         if watch.port is not None:
-            url = stack.enter_context(_serve(state, watch.host, watch.port, watch.names))
-            print(f"metrics and page: {url}", file=sys.stderr)
+            where = watch.host, watch.port, watch.names
+            url = stack.enter_context(served(state.snapshot, *where))
+            print(f"metrics: {url}metrics", file=sys.stderr)
         path = watch.status_file or default_path(pipeline)
         try:
             stack.enter_context(kept_up(path, state.snapshot, letters.poll))
@@ -413,13 +414,3 @@ def watched(pipeline: Pipeline, queries: Sequence[str], watch: Watch) -> Iterato
             state.end(str(error) or type(error).__name__)
             raise
         state.end(None)
-
-
-@contextmanager
-def _serve(state: RunState, host: str, port: int, names: str) -> Iterator[str]:
-    try:
-        from penstock.pipeline.status_http import served
-    except ModuleNotFoundError as error:
-        raise PipelineError(extra_missing("--metrics-port", error.name, "web")) from None
-    with served(state.snapshot, host, port, names) as url:
-        yield url

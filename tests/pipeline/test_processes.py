@@ -118,11 +118,9 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     fill(server, 20, 40)
     wait_until(lambda: server.xlen("copied") == 36, LIMIT_S)
     assert running.stderr is not None
-    watched = re.fullmatch(
-        r"metrics and page: (http://127.0.0.1:\d+/)\n", running.stderr.readline()
-    )
+    watched = re.fullmatch(r"metrics: (http://127.0.0.1:\d+/metrics)\n", running.stderr.readline())
     assert watched is not None
-    with urllib.request.urlopen(f"{watched[1]}metrics") as response:
+    with urllib.request.urlopen(watched[1]) as response:
         assert b'penstock_pipeline_rows_total{pipeline="p",query="copy"} ' in response.read()
     status = json.loads((tmp_path / "checkpoint/status.json").read_text())
     assert (status["state"], status["pid"]) == ("running", running.pid)

@@ -1,23 +1,26 @@
-"""How a run is doing, for others: the status file, series, and the page."""
+"""How a run is doing, for others: the status file, and HTTP."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from penstock.pipeline import status_http
 from penstock.pipeline.errors import Failure, PipelineError
 from penstock.pipeline.report import Batch, ago, iso
 from penstock.pipeline.status import (
@@ -32,7 +35,7 @@ from penstock.pipeline.status import (
     watched,
     write_status,
 )
-from penstock.pipeline.status_http import served
+from penstock.pipeline.status_http import LONGEST_HEAD, MOST_OPEN, answer, is_own, scrape, served
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 from tests.pipeline_plain.test_samples import PARSE
@@ -356,33 +359,43 @@ def test_series_are_those_of_the_state(state: RunState) -> None:
     assert values["last_batch_timestamp_seconds", run, ("query", "dead-letters")] == 0
 
 
-def test_the_page_shows_the_run_and_loads_only_what_bears_its_nonce(state: RunState) -> None:
+def test_what_stands_in_a_label_is_read_as_it_was(state: RunState) -> None:
+    odd = 'a "b"\\n\\\nc'
+    state.batch(batch(5, 1)._replace(lags={odd: 1, "\udcff": 2}))
+    families = text_string_to_metric_families(scrape(state.snapshot()))
+    (lags,) = [family for family in families if family.name.endswith("_stream_lag_entries")]
+    assert [sample.labels["stream"] for sample in lags.samples] == [odd, "\udcff"]
     with served(state.snapshot, "127.0.0.1", 0) as url:
-        status, body, headers = get(url)
-        style, _, _ = get(f"{url}static/page.css")
-        assert get(f"{url}healthz")[:2] == (200, "ok\n")
-        assert get(f"{url}static/nothing.js")[0] == 404
-    assert (status, style) == (200, 200)
-    nonce = re.search(r"script-src 'nonce-([^']+)'", headers["Content-Security-Policy"])
-    assert nonce is not None
-    loaded = re.findall(r'<(?:script|link rel="stylesheet")[^>]*>', body)
-    assert loaded
-    assert all(f'nonce="{nonce[1]}"' in each for each in loaded)
-    shown = re.sub(r"<[^>]+>", "|", body)
-    for part in (
-        "Pipeline p",
-        "300",
-        "30.0",
-        "number 4, 300 rows in 1.5 s",
-        "field &#39;q&#39; is not int",
-        "table failed",
-    ):
-        assert part in shown
-    # The text of an error may hold values; the page has no login.
-    assert "can&#x27;t be" not in shown
+        assert 'stream="?"' in get(f"{url}metrics")[1]
 
 
-@pytest.mark.parametrize("path", ["", "metrics", "healthz", "static/page.css", "nothing"])
+def test_there_are_two_paths_to_ask_for(state: RunState) -> None:
+    with served(state.snapshot, "127.0.0.1", 0) as url:
+        assert get(f"{url}healthz?a=b")[:2] == (200, "ok\n")
+        for path in ("", "static/page.css", "metrics/"):
+            assert get(f"{url}{path}")[:2] == (404, "there are /metrics and /healthz\n")
+
+
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        (b"HEAD /healthz HTTP/1.1", b"200 OK"),
+        (b"POST /metrics HTTP/1.1", b"405 Method Not Allowed"),
+        (b"GET http://evil.example/metrics HTTP/1.1", b"404 Not Found"),
+        (b"GET", b"404 Not Found"),
+        (b"\xff\x00", b"405 Method Not Allowed"),
+    ],
+)
+def test_what_is_asked_otherwise_has_an_answer_too(
+    state: RunState, request_line: bytes, expected: bytes
+) -> None:
+    reply = answer(request_line + b"\r\nHost: localhost", state.snapshot, [])
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + expected + b"\r\n")
+    assert bool(body) == (b"HEAD" not in request_line)
+
+
+@pytest.mark.parametrize("path", ["", "metrics", "healthz", "nothing"])
 def test_nothing_is_answered_under_a_foreign_name(state: RunState, path: str) -> None:
     with served(state.snapshot, "127.0.0.1", 0) as url:
         for name in ("evil.example", "evil.example\\@localhost", ""):
@@ -393,6 +406,90 @@ def test_nothing_is_answered_under_a_foreign_name(state: RunState, path: str) ->
     with served(state.snapshot, "127.0.0.1", 0, "own.example Other.example") as url:
         assert get(f"{url}{path}", Host="other.EXAMPLE:9405")[0] in (200, 404)
         assert get(f"{url}{path}", Host="evil.example")[0] == 403
+
+
+@pytest.mark.parametrize("hosts", [b"", b"Host: h\r\nHost: h", b"Host : h", b" Host: h"])
+def test_a_request_has_one_name(state: RunState, hosts: bytes) -> None:
+    head = b"GET /healthz HTTP/1.1\r\n" + hosts
+    assert answer(head, state.snapshot, []).startswith(b"HTTP/1.1 403 ")
+    assert answer(head, state.snapshot, ["*"]).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:1", "10.0.0.1", "[::1]:1", "[fe80::1%25eth0]", "localhost", "My_pod:"],
+)
+def test_no_stranger_can_make_such_a_name_lead_here(host: str) -> None:
+    assert is_own(host, [])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("a.example", "A.EXAMPLE:1", "localhost.a.example", "10.0.0.1.a.example", ".", ":1"),
+        *("b.example@localhost", "b.example#localhost", "localhost/", "localhost:1:1", "[::1"),
+        *("[::1]b.example", " localhost", "localhost\n", "h\xe4user"),
+    ],
+)
+def test_it_may_be_behind_such_a_name(host: str) -> None:
+    assert not is_own(host, ["b.example"])
+
+
+def connected(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").rstrip("/").split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other side closes it."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_a_client_that_says_nothing_is_left(
+    state: RunState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_http, "PATIENCE_S", 0.05)
+    with served(state.snapshot, "127.0.0.1", 0) as url, connected(url) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+        assert is_closed(slow)
+
+
+async def test_a_client_that_reads_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_http, "PATIENCE_S", 0.05)
+    lost = asyncio.Event()
+
+    class Noting(status_http._Connection):
+        def connection_lost(self, error: Exception | None) -> None:
+            super().connection_lost(error)
+            lost.set()
+
+    ours, theirs = socket.socketpair()
+    with theirs:
+        connection = Noting(lambda _: bytes(20_000_000), {})
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, ours)
+        theirs.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await asyncio.wait_for(lost.wait(), 10)
+
+
+def test_a_request_without_end_is_given_up(state: RunState) -> None:
+    with served(state.snapshot, "127.0.0.1", 0) as url, connected(url) as endless:
+        endless.sendall(b"GET /metrics HTTP/1.1\r\nX: " + b"a" * LONGEST_HEAD)
+        assert is_closed(endless)
+
+
+def test_one_more_than_there_may_be_closes_the_oldest(state: RunState) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(served(state.snapshot, "127.0.0.1", 0))
+        threads = threading.active_count()
+        idle = [stack.enter_context(connected(url)) for _ in range(MOST_OPEN)]
+        assert get(f"{url}healthz")[:2] == (200, "ok\n")
+        assert is_closed(idle[0])
+        assert threading.active_count() == threads
+        idle[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\nGET /metrics")
+        assert idle[1].makefile("rb").read().endswith(b"close\r\n\r\nok\n")
 
 
 def test_a_port_that_is_taken_is_told(state: RunState) -> None:

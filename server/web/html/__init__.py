@@ -1,1 +1,1 @@
-"""Pages for browsers: what the page of the server and that of a pipeline's run are made of."""
+"""Pages for browsers: what the page of the server is made of."""

@@ -355,8 +355,6 @@
     if (KEYS[event.key]) { event.preventDefault(); KEYS[event.key](); }
   });
 
-  const every = Number($("[data-every]")?.dataset.every);
-  if (every) setInterval(refresh, every);
   showTimes(document);
   showTyped();
   showTheme();
