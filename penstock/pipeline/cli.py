@@ -121,19 +121,6 @@ def port(text: str) -> int:
 
 FILE: Final = arg("file", metavar="FILE.toml", type=Path)
 
-SERVER: Final = (
-    arg("--file", metavar="FILE.toml", type=Path, help="take server and streams from a pipeline"),
-    arg("--url", metavar="URL", help="the server; ${NAME} is read from outside"),
-    arg(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another option of the server, as redis.ssl_ca_certs=FILE; may be repeated",
-    ),
-)
-"""Which server commands are about that need no pipeline."""
-
 
 # --- new, preview, test --------------------------------------------------------------------------
 
@@ -423,13 +410,21 @@ def _status(given: argparse.Namespace) -> int:
     return OK if show_status(console(), status, now) else FAILED
 
 
-# --- redrive, archive, replay, demo --------------------------------------------------------------
+# --- redrive, demo -------------------------------------------------------------------------------
 
 
 @command(
     "redrive",
     "Sends dead letters back to the streams they are from, or to another.",
-    *SERVER,
+    arg("--file", metavar="FILE.toml", type=Path, help="take server and letters from a pipeline"),
+    arg("--url", metavar="URL", help="the server; ${NAME} is read from outside"),
+    arg(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another option of the server, as redis.ssl_ca_certs=FILE; may be repeated",
+    ),
     arg("--dead-letters", metavar="STREAM", help="where they are, if no file says so"),
     arg("--to", metavar="STREAM", help="send them there instead of where they are from"),
     arg("--stream", metavar="STREAM", help="only letters from this stream"),
@@ -445,46 +440,6 @@ def _redrive(given: argparse.Namespace) -> int:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
         letters = client.dead_letters(given.dead_letters)
         redrive(client, letters, choice, given.dry_run, output())
-    return OK
-
-
-@command(
-    "archive",
-    "Copies streams to Parquet, and may trim what has been copied.",
-    *SERVER,
-    arg("folder", metavar="FOLDER", type=Path, help="the archive; it goes on where it was"),
-    arg("--stream", action="append", default=[], metavar="STREAM", help="may be repeated"),
-    arg("--pattern", action="append", default=[], metavar="GLOB", help="may be repeated"),
-    arg("--trim", action="store_true", help="then remove what is archived and no group needs"),
-    arg("--file-rows", metavar="N", type=positive, default=500_000, help="the most rows of a file"),
-)
-def _archive(given: argparse.Namespace) -> int:
-    from penstock.pipeline.archive import archive
-    from penstock.pipeline.servers import open_client
-
-    with open_client(given.file, given.url, given.option) as client:
-        streams = client.streams(given.stream, given.pattern)
-        return archive(client, streams, given.folder, given.trim, given.file_rows, output())
-
-
-@command(
-    "replay",
-    "Adds what is archived to a stream again, with the same IDs.",
-    *SERVER,
-    arg("folder", metavar="FOLDER", type=Path, help="the archive"),
-    arg("--stream", required=True, metavar="STREAM", help="the stream that was archived"),
-    arg("--to", metavar="STREAM", help="the stream that gets the entries (default: the same)"),
-    arg("--since", metavar="ID|TIME", help="from this ID or time on"),
-    arg("--until", metavar="ID|TIME", help="up to this ID, or before this time"),
-)
-def _replay(given: argparse.Namespace) -> int:
-    from penstock.pipeline.archive import replay, window
-    from penstock.pipeline.servers import open_client
-
-    bounds = window(given.since, given.until)
-    with open_client(given.file, given.url, given.option) as client:
-        target = given.to or given.stream
-        replay(client, given.folder, given.stream, target, bounds, output())
     return OK
 
 

@@ -17,7 +17,7 @@ from penstock.terminal import shown
 from pyspark_redis_streams.errors import OptionError, RedisStreamsError
 from pyspark_redis_streams.options import ServerSettings
 from pyspark_redis_streams.servers import Servers, describe, error_code
-from pyspark_redis_streams.streams import Stream, StreamInfo, info_of, pairs
+from pyspark_redis_streams.streams import Stream, StreamInfo, info_of
 
 # --- errors -----------------------------------------------------------------------------------
 
@@ -184,10 +184,6 @@ class RetryingClient:
         command = ("XINFO STREAM", key)
         with self._translated(command):
             return info_of(Stream(0, key), self._servers.call_all(0, [command])[0])
-
-    def groups(self, key: bytes) -> list[dict[bytes, Any]]:
-        """Return what the server says about each consumer group of a stream."""
-        return [pairs(group) for group in self.call("XINFO GROUPS", key)]
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:

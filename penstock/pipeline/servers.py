@@ -367,21 +367,6 @@ class StreamClient(RetryingClient):
         super().__init__(settings)
         self._pipeline = pipeline
 
-    def streams(self, given: Sequence[str], patterns: Sequence[str]) -> list[bytes]:
-        """The keys that a command is about; raises PipelineError if it names none.
-
-        Those of the pipeline's source unless others are given, which have to be there.
-        """
-        found = [self._there(name) for name in given]
-        if not given and not patterns and self._pipeline is not None:
-            wanted = reading(self._pipeline)
-            found, patterns = [key_of(name) for name in wanted.subscribe], wanted.patterns
-        if not found and not patterns:
-            raise PipelineError("no stream is named: give --stream, --pattern or --file")
-        for pattern in patterns:
-            found += self.scan(pattern)
-        return list(dict.fromkeys(found))
-
     def dead_letters(self, given: str | None) -> bytes:
         """The key of the dead letters; raises PipelineError if nothing names it.
 

@@ -152,7 +152,7 @@ def test_a_command_line_that_makes_no_sense_is_told(command: Command) -> None:
     status, _, err = command("rum")
     assert status == 2
     assert "invalid choice: 'rum'" in err
-    status, _, err = command("archive", "x", "redis://me:secret@h")
+    status, _, err = command("redrive", "redis://me:secret@h")
     assert status == 2
     assert "redis://***@h" in err
     assert "secret" not in err
@@ -161,5 +161,5 @@ def test_a_command_line_that_makes_no_sense_is_told(command: Command) -> None:
 def test_help_names_every_command(command: Command) -> None:
     status, out, _ = command("--help")
     assert status == 0
-    for name in ("run", "validate", "plan", "redrive", "archive", "replay"):
+    for name in ("run", "validate", "plan", "redrive"):
         assert f"\n    {name} " in out

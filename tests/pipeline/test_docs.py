@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import redis
+from pyspark.sql import SparkSession
 
 from penstock.pipeline import file, file_parse
 from penstock.pipeline.cli import main
@@ -14,10 +17,15 @@ from penstock.pipeline.sinks import changes, kinds
 from penstock.pipeline.sinks.kinds import KINDS
 from penstock.pipeline.toml_file import Key, Parsed
 from tests.pipeline.conftest import ROOT, Load
+from tests.pipeline.once import Once
+
+DAY = 1_767_225_600_000
+"""The first of 2026 in Unix milliseconds."""
 
 PAGE = (ROOT / "docs/pipeline.md").read_text(encoding="utf-8")
 TABLES = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
 KEYS_PAGES = PAGE + TABLES + (ROOT / "docs/payloads.md").read_text(encoding="utf-8")
+ARCHIVES = PAGE.partition("## Archives")[2]
 PAGES = PAGE + TABLES + (ROOT / "docs/pipeline-operations.md").read_text(encoding="utf-8")
 
 
@@ -29,9 +37,28 @@ def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
     assert pipeline.parse.columns[0] == Column("item", "string", "item", required=True)
 
 
+def test_an_archive_as_on_the_page_gives_entries_back_as_they_were(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    for id in (f"{DAY}-9", f"{DAY}-10", f"{DAY + 90_000_000}-0"):
+        server.execute_command("XADD", "orders", id, "a", id, b"\xff", "", "a", "2")
+    pipeline = load_text(re.findall(r"```toml\n(.*?)```", ARCHIVES, re.DOTALL)[0], REDIS_URL=url)
+    Once(spark, pipeline)
+    (group,) = server.xinfo_groups("orders")
+    assert (group["name"], group["last-delivered-id"]) == (b"archive.days", b"1767315600000-0")
+    code = re.findall(r"```python\n(.*?)```", ARCHIVES, re.DOTALL)[0]
+    exec(code.replace('"archive"', repr(f"{tmp_path}/archive")), {"spark": spark, "url": url})
+    server.response_callbacks.pop("XRANGE")
+    there, again = (
+        server.execute_command("XRANGE", key, "-", "+") for key in ("orders", "orders-again")
+    )
+    assert len(there) == 3
+    assert again == there
+
+
 @pytest.mark.parametrize(
     "command",
-    ["demo", "new", "run", "validate", "status", "test", "preview", "redrive", "archive", "replay"],
+    ["demo", "new", "run", "validate", "status", "test", "preview", "redrive"],
 )
 def test_every_option_of_a_command_is_on_the_page(
     command: str, capsys: pytest.CaptureFixture[str]

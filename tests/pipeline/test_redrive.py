@@ -134,9 +134,6 @@ def test_what_is_missing_is_told(command: Command, url: str) -> None:
     assert command.error("redrive", "--url", url) == (
         "no dead letters are named: give --dead-letters or --file"
     )
-    assert command.error("archive", "x", "--url", url) == (
-        "no stream is named: give --stream, --pattern or --file"
-    )
     assert command.error("redrive", "--url", "${NOBODY}", "--dead-letters", "d") == (
         "the environment variable NOBODY is not set"
     )

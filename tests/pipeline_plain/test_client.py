@@ -36,8 +36,6 @@ def test_replies_are_raw(client: RetryingClient) -> None:
     assert client.call("XRANGE", "k", "-", "+") == [[b"1-1", [b"f", b"v"]]]
     assert client.scan("*") == [b"k"]
     assert (client.info(b"k").length, client.info(b"none").length) == (1, 0)
-    client.call("XGROUP", "CREATE", "k", "g", "0")
-    assert [group[b"name"] for group in client.groups(b"k")] == [b"g"]
 
 
 def test_a_refused_command_is_told_and_others_are_answered(client: RetryingClient) -> None:

@@ -1,4 +1,4 @@
-"""``redrive`` and ``archive`` of streams that are not there."""
+"""``redrive`` of streams that are not there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.errors import PipelineError
-from penstock.pipeline.servers import open_client
 from tests.pipeline_plain.files import Command, text, write
 from tests.support.servers import PenstockThread
 
@@ -30,14 +28,6 @@ def test_those_of_a_pipeline_may_have_to_come_yet(command: Command, tmp_path: Pa
     with PenstockThread() as server:
         file = write(tmp_path, text(server.url, more=LETTERS))
         assert command("redrive", "--file", file) == (0, "orders-dead: 0 sent, 0 there\n", "")
-
-
-def test_streams_that_are_named_have_to_be_there() -> None:
-    with PenstockThread() as server, open_client(None, server.url, ()) as client:
-        client.call("XADD", "s", "1-1", "a", "b")
-        assert client.streams(["s"], ["x*"]) == [b"s"]
-        with pytest.raises(PipelineError, match=r"^there is no stream 'nope' on "):
-            client.streams(["s", "nope"], [])
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])

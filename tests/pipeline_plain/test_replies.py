@@ -11,11 +11,10 @@ import pytest
 from rich.console import Console
 
 from penstock.pipeline import client
-from penstock.pipeline.archive import StreamArchive
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.report import Reporter
 from penstock.pipeline.samples.compare import Rows, show_rows
-from penstock.pipeline.servers import preflight
+from penstock.pipeline.servers import matching, preflight, reached, single
 from penstock.pipeline.status import LetterCounts
 from penstock.terminal import shown
 from penstock.testing import Penstock
@@ -25,10 +24,6 @@ from tests.support.answering import answering, with_reply
 FILE = ("validate --connect", "preview")
 URL = (
     "redrive --dead-letters d",
-    "archive FOLDER --stream s",
-    "archive FOLDER --pattern s*",
-    "archive FOLDER --stream s --trim",
-    "replay FOLDER --stream s",
     "new FOLDER/new.toml --stream s --output console",
 )
 OTHER_TYPES = [b":1\r\n", b"$1\r\n\xff\r\n", b"*1\r\n*0\r\n", b"*1\r\n$-1\r\n"]
@@ -38,7 +33,6 @@ LETTERS = '[parse.columns]\na = "int"\n[dead_letters]\nstream = "dead"\n'
 
 def told(words: str, url: str, folder: Path, command: Command) -> str:
     """The line of a command that fails, behind the address of the server."""
-    StreamArchive(folder, b"s").write([(b"1-1", [b"a", b"b"])], 1)
     file = write(folder, text(url, "retries = 0"))
     where = [file] if words in FILE else ["--url", url]
     status, out, err = command(*words.replace("FOLDER", str(folder)).split(), *where)
@@ -59,8 +53,7 @@ def test_a_reply_of_another_type_is_one_sentence(
     verb, asked = line.split(" ", 1)
     assert verb == "answers"
     assert asked in {
-        f"{each} as no Redis, Valkey or Penstock does"
-        for each in ("XINFO STREAM s", "XINFO STREAM d", "XRANGE s", "SCAN")
+        f"{each} as no Redis, Valkey or Penstock does" for each in ("XINFO STREAM d", "XRANGE s")
     }
 
 
@@ -98,6 +91,16 @@ def test_a_run_does_not_begin_with_such_a_server(tmp_path: Path, reply: bytes) -
 
 
 @pytest.mark.parametrize("reply", OTHER_TYPES)
+def test_streams_are_not_looked_for_on_such_a_server(reply: bytes) -> None:
+    with (
+        answering(with_reply(reply)) as url,
+        pytest.raises(PipelineError, match=r"/0 answers SCAN as no Redis"),
+        reached(single({"url": url})[0]) as connected,
+    ):
+        matching(connected, "*")
+
+
+@pytest.mark.parametrize("reply", OTHER_TYPES)
 def test_dead_letters_that_are_none_are_not_counted(tmp_path: Path, reply: bytes) -> None:
     with answering(with_reply(reply)) as url:
         counts = LetterCounts(pipeline(tmp_path, url, more=LETTERS))
@@ -114,7 +117,8 @@ def test_names_on_a_server_have_nothing_that_a_terminal_might_act_on(
     penstock.client.xadd("orders", {"a": 1})
     file = write(tmp_path, text(penstock.url, 'subscribe_pattern = "o*"'))
     outputs = [command("validate", "--connect", file)]
-    outputs.append(command("archive", tmp_path, "--url", penstock.url, "--pattern", "o*"))
+    letters = ("--dead-letters", f"o{ON_A_TERMINAL}")
+    outputs.append(command("redrive", "--url", penstock.url, *letters, "--dry-run"))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     asked: list[str] = []
 
@@ -130,20 +134,6 @@ def test_names_on_a_server_have_nothing_that_a_terminal_might_act_on(
     for _, out, err in outputs:
         assert shown(f"o{ON_A_TERMINAL}") in out
         assert all(line.isprintable() for line in (out + err).splitlines())
-
-
-def test_a_file_of_an_archive_that_is_damaged_is_not_blamed_on_the_server(
-    penstock: Penstock, tmp_path: Path, command: Command
-) -> None:
-    penstock.client.xadd("s", {"a": 1})
-    StreamArchive(tmp_path, b"s").write([(b"1-1", [b"a", b"b"])], 1)
-    (damaged,) = tmp_path.rglob("*.parquet")
-    damaged.write_bytes(b"PAR1 and no more")
-    for words in (URL[1], URL[4]):
-        given = words.replace("FOLDER", str(tmp_path)).split()
-        status, out, err = command(*given, "--url", penstock.url)
-        assert (status, out) == (1, "")
-        assert err.startswith(f"can't read '{damaged}': Parquet ")
 
 
 def test_rows_and_failures_that_are_shown_have_nothing_of_that_either() -> None:
