@@ -410,7 +410,7 @@ def _status(given: argparse.Namespace) -> int:
     return OK if show_status(console(), status, now) else FAILED
 
 
-# --- redrive, demo -------------------------------------------------------------------------------
+# --- redrive -------------------------------------------------------------------------------------
 
 
 @command(
@@ -440,20 +440,4 @@ def _redrive(given: argparse.Namespace) -> int:
         choice = Choice(given.stream, given.reason, given.to, given.limit)
         letters = client.dead_letters(given.dead_letters)
         redrive(client, letters, choice, given.dry_run, output())
-    return OK
-
-
-@command(
-    "demo",
-    "Starts a server, runs a pipeline over made-up orders, and shows the table.",
-    arg("--out", metavar="FOLDER", type=Path, default=Path("penstock-demo"), help="a new folder"),
-)
-def _demo(given: argparse.Namespace) -> int:
-    # What it runs in another process would say that packages are missing, but later.
-    import pyarrow  # noqa: F401
-    import pyspark  # noqa: F401
-
-    from penstock.pipeline.demo import demo
-
-    demo(given.out.resolve(), lambda line: print(line, flush=True))
     return OK

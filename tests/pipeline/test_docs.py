@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +20,9 @@ from penstock.pipeline.model import Column
 from penstock.pipeline.sinks import changes, kinds
 from penstock.pipeline.sinks.kinds import KINDS
 from penstock.pipeline.toml_file import Key, Parsed
+from tests.docs.markdown import shell_lines
 from tests.pipeline.conftest import ROOT, Load
-from tests.pipeline.once import Once
+from tests.pipeline.once import Once, rows
 
 DAY = 1_767_225_600_000
 """The first of 2026 in Unix milliseconds."""
@@ -27,6 +32,26 @@ TABLES = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
 KEYS_PAGES = PAGE + TABLES + (ROOT / "docs/payloads.md").read_text(encoding="utf-8")
 ARCHIVES = PAGE.partition("## Archives")[2]
 PAGES = PAGE + TABLES + (ROOT / "docs/pipeline-operations.md").read_text(encoding="utf-8")
+
+
+def test_the_first_steps_of_the_page_make_a_table(
+    server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    add, *commands = shell_lines(PAGE)[2:5]
+    server.execute_command(*shlex.split(add)[1:])
+    for line in commands:
+        words = shlex.split(line.replace("redis://127.0.0.1:6379", url))
+        assert words[:2] == ["penstock", "pipeline"]
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock.pipeline", *words[2:]],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    assert rows(tmp_path / "lake/orders", "item", "qty") == [("ink", 3)]
 
 
 def test_the_file_of_the_page_is_valid(load_text: Load) -> None:
@@ -58,7 +83,7 @@ def test_an_archive_as_on_the_page_gives_entries_back_as_they_were(
 
 @pytest.mark.parametrize(
     "command",
-    ["demo", "new", "run", "validate", "status", "test", "preview", "redrive"],
+    ["new", "run", "validate", "status", "test", "preview", "redrive"],
 )
 def test_every_option_of_a_command_is_on_the_page(
     command: str, capsys: pytest.CaptureFixture[str]
