@@ -189,7 +189,7 @@ reliability: $(ENV)/installed-dev
 
 # In the environment of Spark, which holds what all of these need, with another redis-py before its own. What starts
 # Spark is left out, and a page that is tried with the servers' own programs.
-WITH_REDIS_PY := tests/penstock/client tests/migration --ignore=tests/migration/test_moving.py \
+WITH_REDIS_PY := tests/penstock/client tests/pipeline_plain/test_client.py tests/migration --ignore=tests/migration/test_moving.py \
 	tests/plugin/test_plugin.py tests/plugin/test_aio.py tests/spark/test_servers.py
 test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
 	for version in $(REDIS_PY); do \
@@ -203,10 +203,10 @@ test-spark: test-source test-pipeline
 ON_SPARK := PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE)
 # The run writes the table of losses in docs/reliability.md.
 test-source: $(SPARK)/installed
-	$(ON_SPARK) -p tests.spark.results tests/spark
+	$(ON_SPARK) -p tests.spark.results tests/spark $(TESTS)
 
 test-pipeline: $(SPARK)/installed
-	$(ON_SPARK) tests/pipeline
+	$(ON_SPARK) tests/pipeline $(TESTS)
 
 pipeline-histories: $(SPARK)/installed
 	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m tests.pipeline.histories $(ARGS)

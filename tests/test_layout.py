@@ -49,7 +49,6 @@ LAYERS: Final[dict[str, list[str]]] = {
         "testing",
         "migration",
         "pipeline",
-        "html",
         "check_aof",
         "debug",
         "operate",

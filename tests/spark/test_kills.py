@@ -28,7 +28,7 @@ from tests.spark.processes import kill_python_worker
 from tests.support.process import ROOT
 
 KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "0"))
-ROWS = 6000
+ROWS = 3000
 """Entries that are there when the first driver starts. Where a driver has read them all before the
 last kill, the next one gets as many again."""
 
