@@ -2,8 +2,8 @@
 
 Clients expect an answer within 150 ms of the start of the process, so this module and those that it
 imports do without the bigger parts of the standard library (argparse, dataclasses, tempfile). What
-only some commands and settings need is imported in their functions: tests/penstock/test_start.py
-has a list of it.
+only some commands and settings need is imported in their functions:
+tests/penstock/together/test_start.py has a list of it.
 """
 
 from __future__ import annotations

@@ -67,6 +67,47 @@ def test_the_folder_of_a_package_has_tests_of_it(package: str) -> None:
     assert any(is_in(name, package.replace("/", ".")) for name in names), places
 
 
+MIRRORED: Final = ("penstock", "protocol", "server", "storage")
+"""Packages whose folders the tests have as well."""
+
+TOGETHER: Final = "together"
+"""The folder beside the tests of modules for what tests several of them together."""
+
+
+def misplaced(file: Path) -> bool:
+    """Whether a file of tests says by its place and name that it tests a module that is not there.
+
+    ``tests/storage/engine/test_log.py`` tests ``storage/engine/log.py``, and so may a file whose
+    name goes on behind an underscore."""
+    folder = file.parent.relative_to(TESTS)
+    if folder.name == TOGETHER:
+        return not (ROOT / folder.parent).is_dir()
+    names = {module.stem for module in (ROOT / folder).glob("*.py")}
+    stem = file.stem.removeprefix("test_")
+    return not any(stem == name or stem.startswith(f"{name}_") for name in names)
+
+
+def test_each_file_stands_where_its_module_does_or_with_what_tests_several_together() -> None:
+    files = [file for package in MIRRORED for file in (TESTS / package).rglob("test_*.py")]
+    assert len(files) > 200
+    assert [str(file.relative_to(TESTS)) for file in files if misplaced(file)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("storage/engine/test_log.py", False),
+        ("storage/engine/test_nodes_of_a_tree.py", False),
+        ("server/persistence/together/test_group_commit.py", False),
+        ("storage/test_log.py", True),
+        ("storage/engine/test_logs.py", True),
+        ("server/nowhere/together/test_it.py", True),
+    ],
+)
+def test_a_file_at_the_wrong_place_is_found(name: str, wrong: bool) -> None:
+    assert misplaced(TESTS / name) == wrong
+
+
 def test_the_page_lists_what_there_is() -> None:
     listed = exceptions()
     assert len(listed) > 3

@@ -6,8 +6,8 @@ WATCH, keyspace events and durability all work from effects, never from commands
 
 There are two sorts. A :class:`Changed` says itself what follows from it, and names the command that
 stands for it. Every other class has rows in the tables of those who let something follow
-(``tests/server/test_effect_tables.py`` lists them), and the encoder for the append-only file knows
-how to say it (:mod:`storage.aof.encode_effects`).
+(``tests/server/together/test_effect_tables.py`` lists them), and the encoder for the append-only
+file knows how to say it (:mod:`storage.aof.encode_effects`).
 
 One command emits its effects in the order in which they happened. Some stand side by side, and the
 encoder relies on that, so that a file says what Redis would have said:

@@ -10,7 +10,7 @@ from storage.aof.commands import command
 from storage.engine import effects as e
 from storage.engine.groups import MOST_REFUSABLE
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen
-from tests.server.delivery.test_many_entries import recorded, slow, turn
+from tests.server.delivery.together.test_many_entries import recorded, slow, turn
 from tests.support.direct import Argument, DirectClient, parsed
 from tests.support.recording import load
 

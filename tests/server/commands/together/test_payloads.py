@@ -16,7 +16,7 @@ from storage.rdb.source import Source
 from storage.rdb.write import write_rdb
 from tests.conformance.reference import find_server
 from tests.storage.rdb.builders import a_stream, node, payload
-from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1
+from tests.storage.rdb.test_read_payload import BY_REDIS_7_0, BY_VALKEY_9_1
 from tests.support.direct import Argument, Direct, DirectClient
 from tests.support.listening import Listener
 from tests.support.recording import Recording, commands_of, load, readable

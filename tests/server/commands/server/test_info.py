@@ -55,7 +55,7 @@ def fields(client: DirectClient, section: str) -> dict[str, str]:
 
 OF_REDIS = dict(
     line.split(": ")
-    for line in (Path(__file__).parent / "data/info-8.0.6.txt")
+    for line in (Path(__file__).parents[2] / "data/info-8.0.6.txt")
     .read_text()
     .replace("\n    ", " ")
     .splitlines()

@@ -9,7 +9,7 @@ import pytest
 from redis import Redis
 
 from storage.aof.framing import parse
-from tests.server.scripting.test_busy import begin
+from tests.server.scripting.together.test_busy import begin
 from tests.support.servers import ONCE, PenstockThread
 
 

@@ -18,7 +18,7 @@ from tests.support.process import PenstockProcess, run_penstock
 
 PING: Final = b"PING\r\n"
 
-OWN_COPY: Final = Path(__file__).parent / "data" / "debian-redis.conf"
+OWN_COPY: Final = Path(__file__).parents[1] / "data" / "debian-redis.conf"
 DEBIANS: Final = Path("/etc/redis/redis.conf")
 
 

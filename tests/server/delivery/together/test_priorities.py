@@ -10,7 +10,7 @@ from server.delivery.agenda import PORTION
 from server.delivery.reading import PASSED_AT_ONCE
 from storage.engine import effects as e
 from tests.server.delivery.support import DEAD, GROUP, KEY, Kitchen, woken_with
-from tests.server.delivery.test_many_entries import (
+from tests.server.delivery.together.test_many_entries import (
     add_many,
     reading,
     recorded,

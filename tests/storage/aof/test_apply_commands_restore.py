@@ -9,7 +9,7 @@ from storage.aof.framing import LoadError
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from tests.storage.rdb.builders import a_stream, payload
-from tests.storage.rdb.test_payload import BY_REDIS_7_0, BY_VALKEY_9_1
+from tests.storage.rdb.test_read_payload import BY_REDIS_7_0, BY_VALKEY_9_1
 
 STRING = payload(b"\x00\x01x")
 

@@ -13,7 +13,7 @@ from server.core.table import TABLE, subcommands
 from tests.support.direct import DirectClient
 
 OF_REDIS: Final[dict[str, list[str]]] = json.loads(
-    (Path(__file__).parents[1] / "data" / "help-8.0.6.json").read_text()
+    (Path(__file__).parents[2] / "data" / "help-8.0.6.json").read_text()
 )
 """What Redis 8.0.6 answers, where it has the same subcommands."""
 
