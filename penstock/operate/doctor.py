@@ -17,8 +17,7 @@ from penstock.operate.common import (
 )
 from penstock.operate.dead import streams_with_letters
 from penstock.operate.groups import gather
-from penstock.terminal import plural, shown
-from penstock.testing.waiting import duration
+from penstock.terminal import duration, plural, shown
 
 GONE_MS: Final = 24 * 3_600_000
 """How long a consumer may say nothing until it is taken to be gone."""

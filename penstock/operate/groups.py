@@ -11,8 +11,7 @@ from rich.text import Text
 
 from penstock.client.connection import Connection
 from penstock.operate.common import connected, parser, run, streams
-from penstock.terminal import console, json_line, json_value, plural, shown
-from penstock.testing.waiting import duration
+from penstock.terminal import console, duration, json_line, json_value, plural, shown
 
 LONG_MS: Final = 5 * 60_000
 """How long an entry may be pending, or wait to be delivered, until its group is in trouble."""

@@ -8,6 +8,7 @@ from functools import partial
 from time import sleep
 from typing import Any, Final
 
+from penstock.terminal import duration
 from penstock.testing.control import Ask, PenstockError, WaitTimeout, as_dict
 
 TIMEOUT_S: Final = 10.0
@@ -221,17 +222,6 @@ def _list(shown: list[str], number: int) -> str:
 
 def _entries(number: int) -> str:
     return "1 entry is" if number == 1 else f"{number} entries are"
-
-
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-
-def duration(ms: int) -> str:
-    """A time as one reads it: ``40 ms``, ``2.5 s``, ``5 h``."""
-    for unit, name in _UNITS:
-        if ms >= unit:
-            return f"{ms / unit:.3g} {name}"
-    return f"{ms} ms"
 
 
 def _times(number: int) -> str:

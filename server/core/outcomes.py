@@ -110,8 +110,7 @@ class Wait:
     waits for; where another reader of the group has just found none, ``note_attempt`` is called
     in place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of``
     names the consumer group that a reader reads as, whatever else it waits for, and
-    ``consumer`` who in it. With ``for_sync`` it waits for the append-only file and not for
-    keys.
+    ``consumer`` who in it.
     """
 
     __slots__ = (
@@ -141,7 +140,6 @@ class Wait:
         on_timeout: Reply = NULL_ARRAY,
         note_attempt: Callable[[], None] = _nothing,
         note_end: Callable[[], None] = _nothing,
-        for_sync: bool = False,
         reader_of: bytes | None = None,
         consumer: bytes = b"",
     ) -> None:
@@ -154,9 +152,23 @@ class Wait:
         self.on_timeout = on_timeout
         self.note_attempt = note_attempt
         self.note_end = note_end
-        self.for_sync = for_sync
+        self.for_sync = False
+        """Whether it waits for the append-only file or for replicas, and not for keys."""
         self.reader_of = reader_of
         self.consumer = consumer
+
+
+def wait_for_sync(deadline: int | None, retry: Callable[[], Outcome], on_timeout: Reply) -> Wait:
+    """Return a wait for the append-only file or for replicas, not for keys."""
+    wait = Wait([], deadline, retry, needs_key=False, on_timeout=on_timeout)
+    wait.for_sync = True
+    return wait
+
+
+def wait_forever() -> Wait:
+    """Return a wait that ends when its client does, or when somebody takes it from there."""
+    wait = Wait([], None, lambda: wait, needs_key=False)
+    return wait
 
 
 Outcome = Union[Reply, Wait, Steps]  # noqa: UP007 - a reply's type refers to itself by name

@@ -259,7 +259,7 @@ def _pass_over(ruled: RuledGroup, reader: Reader, passed: list[int], given: list
     return given[:at]
 
 
-class _Sorted:
+class _Selection:
     """New entries in turn: those that are delivered, and those that are kept back until a time."""
 
     __slots__ = ("bad_delays", "entry_ids", "given", "held", "passed", "ranked", "until")
@@ -390,7 +390,7 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int,
     Returns how many, their RESP forms in pieces, which are the entries if ``reader`` needs them
     ``apart``, and whether there may be more behind them that were not looked at."""
     group, log = ruled.group, ruled.stream.log
-    found = _Sorted()
+    found = _Selection()
     wanted = min(_PORTION, most)
     complete = False
     while not complete and len(found.passed) < PASSED_AT_ONCE and found.chosen < most:
@@ -398,7 +398,7 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int,
         left = wanted
         for stretch in log.stretches(start, wanted):
             left -= len(stretch.ids)
-            if not _sort(ruled, reader, most, stretch, found):
+            if not _consider(ruled, reader, most, stretch, found):
                 complete = True
                 break
         complete = complete or left > 0
@@ -409,9 +409,12 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int,
     return len(found.entry_ids), found.given, more
 
 
-def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found: _Sorted) -> bool:
-    """Decides about each entry of a stretch, up to where the reader has what it wants; false if
-    nothing behind that is to be looked at now."""
+def _consider(
+    ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found: _Selection
+) -> bool:
+    """Decides about each entry of a stretch, up to where the reader has what it wants: whether it
+    is for the group, may be given now, or is kept back. False if nothing behind is to be looked at.
+    """
     rules, lanes, pending = ruled.agenda.rules, ruled.agenda.lanes, ruled.group.pending
     ranking = ruled.agenda.ranking
     only, delays, order, fits = rules.only, rules.delay_field, rules.order_by, reader.fits
@@ -459,7 +462,7 @@ def _sort(ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found:
     return looked_at == len(numbers)
 
 
-def _hand_out(ruled: RuledGroup, reader: Reader, found: _Sorted) -> None:
+def _hand_out(ruled: RuledGroup, reader: Reader, found: _Selection) -> None:
     """Moves the group past all of them, and tells what has become of each."""
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)

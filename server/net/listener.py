@@ -99,7 +99,7 @@ class Listener:
             # A port that the first address chose freely may be taken on the next one.
             if optional and (error.errno in ADDRESS_MISSING or config.port == 0):
                 return
-            raise ListenError(f"cannot listen on {host}:{port}: {_reason(error)}") from error
+            raise ListenError(f"cannot listen on {host}:{port}: {why(error)}") from error
         self._listeners.append(listener)
         if context is None or not self._state.instance.port:
             self._state.instance.port = listener.sockets[0].getsockname()[1]
@@ -113,7 +113,7 @@ class Listener:
                 self._connection, sock=sock, backlog=backlog
             )
         except OSError as error:
-            raise ListenError(f"cannot listen on {path}: {_reason(error)}") from error
+            raise ListenError(f"cannot listen on {path}: {why(error)}") from error
         self._listeners.append(listener)
 
     def _bind_path(self, path: str) -> socket.socket:
@@ -163,8 +163,8 @@ class Listener:
         self._listeners.clear()
 
 
-def _reason(error: OSError) -> str:
-    """Why a socket could not be opened, in the words of the system."""
+def why(error: OSError) -> str:
+    """Return why a socket could not be opened, in the words of the system."""
     if error.errno is None or isinstance(error, socket.gaierror):
         return str(error.strerror or error)
     return os.strerror(error.errno)

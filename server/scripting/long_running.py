@@ -2,10 +2,10 @@
 
 The client whose script it is is parked meanwhile, like one that waits for a key; the script goes on
 in turns with the event loop, on a stack of its own (a greenlet). Short work runs to its end like
-any function. Work that takes long calls :meth:`Turns.give_way` from time to time: its stack is put
-aside, whoever waits for it gets :data:`SUSPENDED`, and :meth:`Turns.resume` lets it go on. No two
-pieces of work are under way at a time, and all of it happens in the thread of the event loop.
-"""
+any function. Work that takes long calls :meth:`SuspendableStack.give_way` from time to time: its
+stack is put aside, whoever waits for it gets :data:`SUSPENDED`, and :meth:`SuspendableStack.resume`
+lets it go on. No two pieces of work are under way at a time, and all of it happens in the thread of
+the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from protocol.encoder import encode, error_line
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.clients.blocking import BlockedClients
-from server.core.outcomes import Wait
+from server.core.outcomes import Wait, wait_forever
 from server.dispatch.reactions import Reactions
 from server.scripting import errors as script_errors
 from server.state.server_state import ServerState
@@ -43,8 +43,9 @@ class _Raised:
         self.error = error
 
 
-class Turns:
-    """Runs one piece of work at a time."""
+class SuspendableStack:
+    """A stack of calls beside that of the event loop: runs one piece of work at a time, which may
+    be put aside."""
 
     def __init__(self) -> None:
         self._outside: greenlet | None = None
@@ -135,7 +136,7 @@ class LongRunning:
         self._reactions = reactions
         self._refusal = refusal
         self.seconds = seconds
-        self._turns = Turns()
+        self._turns = SuspendableStack()
         self._session: Session | None = None
         self._started = 0.0
         self._until: float | None = None
@@ -200,8 +201,7 @@ class LongRunning:
         )
         self._session = session
         self._put_aside(session)
-        wait = Wait([], None, lambda: wait, needs_key=False)
-        return wait
+        return wait_forever()
 
     def _put_aside(self, session: Session) -> None:
         self._caller, session.caller = session.caller, CLIENT

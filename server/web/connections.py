@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
 import socket
 from typing import Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from server.net.listener import ADDRESS_MISSING, ANY_ADDRESS, ListenError
+from server.net.listener import ADDRESS_MISSING, ANY_ADDRESS, ListenError, why
 
 MAX_CONNECTIONS: Final = 64
 """How many connections there may be. When there is one more, that one is closed for which the
@@ -121,7 +120,7 @@ async def _listen(address: str, port: int) -> list[socket.socket]:
     except OSError as error:
         if address.startswith("-") and error.errno in ADDRESS_MISSING:
             return []
-        raise ListenError(_refusal(host, port, _reason(error))) from error
+        raise ListenError(_refusal(host, port, why(error))) from error
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
@@ -147,9 +146,3 @@ def _bind(family: int, where: tuple[object, ...]) -> socket.socket:
 
 def _refusal(host: str, port: int, reason: str) -> str:
     return f"cannot serve metrics on {host}:{port}: {reason}"
-
-
-def _reason(error: OSError) -> str:
-    if error.errno is None or isinstance(error, socket.gaierror):
-        return str(error.strerror or error)
-    return os.strerror(error.errno)

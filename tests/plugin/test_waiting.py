@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.testing import Penstock, PenstockError, WaitTimeout, waiting
+from penstock.testing import Penstock, PenstockError, WaitTimeout
 
 
 def fill(handle: Penstock, *ids: str) -> None:
@@ -179,21 +179,6 @@ def test_a_wait_says_who_was_not_there_when_the_clock_was_advanced(handle: Penst
     assert "worker (last command: ping)" in text
     handle.clock.reset()
     assert "advanced" not in told(lambda: handle.wait_for_readers(1, timeout=0))
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (2500, "2.5 s"),
-        (60_000, "1 min"),
-        (18_000_301, "5 h"),
-        (86_400_000 * 45, "45 d"),
-    ],
-)
-def test_times_are_told_as_one_reads_them(ms: int, text: str) -> None:
-    assert waiting.duration(ms) == text
 
 
 def test_a_wait_that_has_ended_says_for_how_long_it_has_waited(handle: Penstock) -> None:

@@ -12,7 +12,7 @@ from protocol.inline import split_words
 from protocol.replies import NO_REPLY, OK, Encoded, Reply
 from server.commands.declare import command
 from server.commands.replication import errors as replication_errors
-from server.core.outcomes import Wait
+from server.core.outcomes import Wait, wait_for_sync
 from server.core.table import Arguments
 from server.runtime.arguments import integer, integer_between, parse_integer, timeout_end
 from server.services import Services
@@ -208,13 +208,10 @@ def _await_replicas(
     count = server.replication.count_acknowledged(position)
     if count >= replicas:
         return count
-    return Wait(
-        [],
+    return wait_for_sync(
         deadline,
         lambda: _await_replicas(server, session, replicas, deadline),
-        needs_key=False,
-        on_timeout=count,
-        for_sync=True,
+        count,
     )
 
 
@@ -252,13 +249,10 @@ def _await_sync(
     count = replication.count_acknowledged(position, on_disk=True)
     if synced >= local and count >= replicas:
         return [synced, count]
-    return Wait(
-        [],
+    return wait_for_sync(
         deadline,
         lambda: _await_sync(server, session, local, replicas, deadline),
-        needs_key=False,
-        on_timeout=[synced, count],
-        for_sync=True,
+        [synced, count],
     )
 
 

@@ -333,7 +333,7 @@ class StreamScan:
     async def _add_stream(self, db: int, key: bytes, stream: Stream) -> None:
         letters = holds_letters(stream)
         if not stream.groups:
-            self._add(Row(db, key, None, *_size(stream), 0, None, 0, None, 0, (), letters))
+            self._add(without_groups(db, key, stream, letters))
         for group in list(stream.groups.values()):
             if len(self.rows) < MOST_ROWS:
                 self._add(await self._row(db, key, stream, group, letters))
@@ -354,22 +354,23 @@ class StreamScan:
         ref = GroupRef(self._server.state.keyspace.databases[db], key, stream, group)
         rules = rules_of(self._server, ref)
         return Row(
-            db,
-            key,
-            group.name,
-            *_size(stream),
-            await lag_of(stream, group, self._pace),
-            behind_since(stream, group, self._now),
-            len(group.pending) - kept,
-            oldest,
-            summary.most,
-            tuple(summary.counts),
-            letters,
-            kept,
-            group.acked,
-            rules is not None and rules.paused,
-            b"" if rules is None else rules.dead_letter,
-            0 if rules is None else rules.max_deliveries,
+            db=db,
+            key=key,
+            group=group.name,
+            length=stream.log.length,
+            added=stream.entries_added,
+            lag=await lag_of(stream, group, self._pace),
+            behind_since=behind_since(stream, group, self._now),
+            pending=len(group.pending) - kept,
+            oldest=oldest,
+            most=summary.most,
+            deliveries=tuple(summary.counts),
+            letters=letters,
+            kept=kept,
+            acked=group.acked,
+            paused=rules is not None and rules.paused,
+            target=b"" if rules is None else rules.dead_letter,
+            tries=0 if rules is None else rules.max_deliveries,
             died=sum(group.counts.letters.values()),
             died_lately=group.counts.letters_lately.total(self._now),
         )
@@ -381,8 +382,22 @@ def rules_of(server: Services, ref: GroupRef) -> GroupRules | None:
     return None if ruled is None else ruled.agenda.rules
 
 
-def _size(stream: Stream) -> tuple[int, int]:
-    return stream.log.length, stream.entries_added
+def without_groups(db: int, key: bytes, stream: Stream, letters: bool) -> Row:
+    """The row of a stream without groups."""
+    return Row(
+        db=db,
+        key=key,
+        group=None,
+        length=stream.log.length,
+        added=stream.entries_added,
+        lag=0,
+        behind_since=None,
+        pending=0,
+        oldest=None,
+        most=0,
+        deliveries=(),
+        letters=letters,
+    )
 
 
 def holds_letters(stream: Stream) -> bool:

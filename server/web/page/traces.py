@@ -86,27 +86,34 @@ class Trace:
         return (marks[-1] - marks[0]) * 1000 / GROWING_MS
 
 
-class StreamTrace(Trace):
+class StreamTrace:
     """The past of a stream: that of the group of which most is known, but ``acked`` is what all
     groups have acknowledged together. ``traces`` are those of its groups, one at least."""
 
-    __slots__ = ("_traces",)
+    __slots__ = ("_longest", "_traces")
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._traces = traces
-        self._columns = max(traces, key=len)._columns
+        self._longest = max(traces, key=len)
+
+    def __len__(self) -> int:
+        return len(self._longest)
+
+    def column(self, name: str) -> Sequence[int]:
+        """Return the values of a column of the longest."""
+        return self._longest.column(name)
 
     def rate(self, name: str = "added", ms: int = 60_000) -> float | None:
         """The same as of a single group, of what was acknowledged the sum."""
         if name != "acked":
-            return super().rate(name, ms)
+            return self._longest.rate(name, ms)
         known = [rate for each in self._traces if (rate := each.rate(name, ms)) is not None]
         return sum(known) if known else None
 
     def rates(self, name: str) -> list[float]:
         """The same as of a single group, of what was acknowledged the sums."""
         if name != "acked":
-            return super().rates(name)
+            return self._longest.rates(name)
         sums = [0.0] * max(0, len(self) - 1)
         for each in self._traces:
             rates = each.rates(name)

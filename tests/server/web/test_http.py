@@ -21,13 +21,12 @@ import pytest
 from penstock import cli
 from server.app import Server
 from server.config.registry import Config
-from server.net.listener import ListenError
+from server.net.listener import ListenError, why
 from server.persistence.manager import PersistenceError
 from server.runtime.log import Log
 from server.state.server_state import Phase
 from server.web import connections
 from server.web import http as http_module
-from server.web.connections import _reason
 from server.web.http import _LogHandler, obstacle
 from server.web.metrics.exposition import CONTENT_TYPE
 from tests.server.web.reading import samples, value
@@ -486,8 +485,8 @@ def test_an_address_that_the_host_lacks_ends_it_too(address: str, message: str) 
 
 
 def test_a_name_that_is_not_known_is_refused_in_the_words_of_the_resolver() -> None:
-    assert _reason(socket.gaierror(-2, "Name or service not known")) == "Name or service not known"
-    assert _reason(OSError("odd")) == "odd"
+    assert why(socket.gaierror(-2, "Name or service not known")) == "Name or service not known"
+    assert why(OSError("odd")) == "odd"
 
 
 def test_the_first_address_is_given_back_when_the_second_cannot_be_had() -> None:
