@@ -15,9 +15,6 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
     tracking.apply -------------> reactions.apply         what a read has changed comes before it
     access.before_change -------> tracking.broadcast      notices go out with the former rights
     users.new_rate -------------> access.limits.new_rate  a user that is made gets its budget
-    gate.has_news, is_waiting,
-         flush -----------------> appender                replies wait for the append-only file
-    jobs.when_ended ------------> appender                so do commands while the disk is stuck
     reactions.units ------------> journal                 effects of a transaction stay together
     persistence.when_emptied ---> scripting.functions     libraries go with the data
     persistence.when_loaded ----> policies.reload         deadlines follow from what was loaded
@@ -44,6 +41,7 @@ from server.dispatch.reactions import Reactions
 from server.dispatch.stepped import SteppedCommands
 from server.faults.disk import FaultyDisk
 from server.faults.interception import Interception
+from server.persistence.commit import Commit
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.manager import Persistence
@@ -76,6 +74,7 @@ class Services:
     __slots__ = (
         "access",
         "blocking",
+        "commit",
         "cron",
         "dispatcher",
         "due_work",
@@ -128,11 +127,12 @@ class Services:
         )
         jobs = DiskThread()
         journal = Journal(state, self.reactions)
+        self.commit = Commit(state, traffic.gate, self.blocking, self.reactions, jobs, journal)
         self.persistence = Persistence(
             state,
             disk,
             self.dispatcher,
-            traffic.gate,
+            self.commit,
             self.watching,
             self.blocking,
             self.reactions,
@@ -142,7 +142,7 @@ class Services:
         )
         self.replication = Primary(state, disk, journal, self.blocking, traffic.limits)
         self.scripting = Scripting(state, self.dispatcher, self.blocking, self.reactions)
-        self._wire(jobs, journal)
+        self._wire(journal)
         self.cron = Cron(
             state,
             traffic.turns,
@@ -156,10 +156,9 @@ class Services:
             traffic.tls,
         )
 
-    def _wire(self, jobs: DiskThread, journal: Journal) -> None:
+    def _wire(self, journal: Journal) -> None:
         """Sets every call from a part to one that was made after it."""
-        reactions, policies, appender = self.reactions, self.policies, self.persistence.appender
-        gate = self.traffic.gate
+        reactions, policies = self.reactions, self.policies
         self.blocking.when_due = reactions.pass_time
         reactions.rerun = self.dispatcher.rerun
         reactions.recheck = self.dispatcher.recheck
@@ -171,10 +170,6 @@ class Services:
         self.tracking.apply = reactions.apply
         self.access.before_change = self.tracking.broadcast
         self.state.users.new_rate = self.access.limits.new_rate
-        gate.has_news = appender.has_news
-        gate.is_waiting = appender.is_waiting
-        gate.flush = appender.flush
-        jobs.when_ended = appender.disk_answered
         self.persistence.when_emptied = self.scripting.functions.forget
         self.persistence.when_loaded = policies.reload
 

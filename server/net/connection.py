@@ -470,7 +470,8 @@ class Connection(asyncio.Protocol):
 
     def _emit(self, data: bytes, is_message: bool = False) -> None:
         """Sends bytes; later, if they may speak of changes that are not safe yet."""
-        if self._server.traffic.gate.holding:
+        server = self._server
+        if server.commit.holding or server.traffic.gate.frozen:
             self._unreleased += len(data)
             session = self.session
             is_stranger = session is not None and not session.authenticated
@@ -478,7 +479,7 @@ class Connection(asyncio.Protocol):
             if self._unreleased > most and not self._waits & SWAMPED:
                 self._waits |= SWAMPED
                 self._follow_reading()
-            self._server.traffic.gate.hold(self, data)
+            server.commit.hold(self, data)
         elif self._kept or not self._peers.output.direct:
             self._keep_output(data, is_message)
         else:
@@ -574,10 +575,7 @@ class Connection(asyncio.Protocol):
         """Closes the connection when everything written has been sent."""
         self._leave()
         self._resets = session.ending is not None and session.ending.resets
-        if self._server.traffic.gate.holding:
-            self._server.traffic.gate.hold(self, None)
-        else:
-            close(self.transport, self._resets)
+        self._server.commit.hold(self, None)
 
     def dismiss(self) -> None:
         """Answers nothing any more: the server ends. What has been written may still be sent."""

@@ -27,21 +27,15 @@ class DiskThread:
     """
 
     def __init__(self) -> None:
-        self._main = _Thread("disk", self._ended)
-        self._beside = _Thread("disk-write", self._ended)
+        self._main = _Thread("disk", self)
+        self._beside = _Thread("disk-write", self)
         self._shares = False
+        self.busy = 0
+        """How many jobs are running, or what comes after them has not been done yet."""
         self.clock: Callable[[], float] = time.monotonic
         """Tells seconds, by which it is known for how long a job has been running."""
-        self.when_ended: Callable[[], None] = lambda: None
-        """Called when any job has ended, before what comes after it."""
-
-    def _ended(self) -> None:
-        self.when_ended()
-
-    @property
-    def busy(self) -> bool:
-        """Whether a job is running, or what comes after one has not been done yet."""
-        return self._main.busy or self._beside.busy
+        self.waiting: list[Callable[[], None]] = []
+        """What is called once when any job has ended, before what comes after it."""
 
     @property
     def shares(self) -> bool:
@@ -87,9 +81,9 @@ class _Thread:
     interpreter, for which the one that is woken has to wait in turn.
     """
 
-    def __init__(self, name: str, ended: Callable[[], None]) -> None:
+    def __init__(self, name: str, owner: DiskThread) -> None:
         self._name = name
-        self._ended = ended
+        self._owner = owner
         self._job: tuple[Work, asyncio.AbstractEventLoop]
         self._pipe: tuple[int, int]
         self._worker: Thread | None = None
@@ -108,6 +102,7 @@ class _Thread:
         self._then = then
         self._started = time.monotonic()
         self.busy = True
+        self._owner.busy += 1
         self._working.acquire()
         try:
             if self._worker is None:
@@ -152,7 +147,12 @@ class _Thread:
             return
         self._answered = False
         self.busy = False
-        self._ended()
+        owner = self._owner
+        owner.busy -= 1
+        if owner.waiting:
+            waiting, owner.waiting = owner.waiting, []
+            for act in waiting:
+                act()
         error, self._error = self._error, None
         if error is not None and not isinstance(error, OSError):
             raise error

@@ -1,6 +1,6 @@
 """The journal: what happens, encoded once, for whoever reads it.
 
-**Readers.** There are two at most: the append-only file (:mod:`server.persistence.appender`) and
+**Readers.** There are two at most: the append-only file (:mod:`server.persistence.commit`) and
 the stream of replication (:mod:`server.replication.feed`). Nothing is taken, encoded or kept while
 there is none. Each takes what is new when it can do something with it: the file when the disk is
 free, the stream at the end of each round of the event loop.
@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from server.dispatch.reactions import Reactions
-from server.runtime.clockwork import EndOfRound
 from server.state.server_state import ServerState
 from server.state.session import Session
 from storage.aof.commands import SELECT
@@ -35,7 +34,7 @@ from storage.engine.effects import Effect
 
 
 class Journal:
-    """Takes the effects of all commands. ``round`` is when its readers look what is new."""
+    """Takes the effects of all commands, and lets its readers know."""
 
     def __init__(self, state: ServerState, reactions: Reactions) -> None:
         self._state = state
@@ -58,7 +57,6 @@ class Journal:
         """Whose changes the stream of replication has not got yet, while there is one."""
         self._dated = self._dating = False
         self._second = 0
-        self.round = EndOfRound(self._end_round)
         state.config.listen("aof-timestamp-enabled", self._set_dating)
 
     def _set_dating(self, wanted: bool) -> None:
@@ -114,17 +112,12 @@ class Journal:
             self._beginning.append(reader)
         self._encoder.begin(reader.pieces)
 
-    def _end_round(self) -> None:
-        for reader in self._readers[:]:
-            reader.end_round()
-
     # --- taking effects -------------------------------------------------------------------
 
     def note(self, effects: Sequence[Effect], session: Session | None) -> None:
         """Takes the effects of one command; inside a unit they are kept until its end."""
         if session is not None and self.authors is not None:
             self.authors[session] = None
-            self.round.schedule()
         if self.unit is None:
             self._append(effects)
             if session is not None:
@@ -133,7 +126,8 @@ class Journal:
             self.unit += effects
             if session is not None:
                 self._unit_authors[session] = None
-            self._tell()
+            if self._state.busy is None:  # What takes long has not happened before its end.
+                self._tell()
 
     def begin_unit(self) -> None:
         """Let what follows count as a whole or not at all; units within count as part of it."""
@@ -195,34 +189,24 @@ class Journal:
             self._tell()
 
     def _tell(self) -> None:
-        """Lets readers look what is new at the end of this round of the event loop."""
-        if not self.round.scheduled:
-            self.round.schedule()
+        """Lets readers know that there is something new, or will be at the end of the unit."""
         for reader in self._readers:
-            if reader.on_news is not None:
-                reader.on_news()
+            reader.on_news()
 
 
 class Reader:
     """Reads the journal from when it is attached on.
 
-    ``on_news`` is called when there is something new that is to be written, ``end_round`` when a
-    round has ended in which there was. One that is ``dated`` is told the time, once a second, if
-    ``aof-timestamp-enabled`` says so.
+    ``on_news`` is called when there is something new, or will be when the unit has ended. One that
+    is ``dated`` is told the time, once a second, if ``aof-timestamp-enabled`` says so.
     """
 
-    __slots__ = ("_journal", "attached", "dated", "end_round", "on_news", "pieces")
+    __slots__ = ("_journal", "attached", "dated", "on_news", "pieces")
 
     def __init__(
-        self,
-        journal: Journal,
-        end_round: Callable[[], None],
-        on_news: Callable[[], None] | None = None,
-        *,
-        dated: bool = False,
+        self, journal: Journal, on_news: Callable[[], None], *, dated: bool = False
     ) -> None:
         self._journal = journal
-        self.end_round = end_round
         self.on_news = on_news
         self.dated = dated
         self.attached = False
@@ -272,4 +256,4 @@ class Reader:
         """Adds what is no effect, for this reader alone."""
         self._journal.share()
         self.pieces.append(data)
-        self._journal.round.schedule()
+        self.on_news()

@@ -18,14 +18,14 @@ from server.config.types import BadSetting
 from server.core import reasons
 from server.dispatch.dispatcher import Dispatcher
 from server.dispatch.reactions import Reactions
-from server.persistence.appender import Appender, passed, reason
+from server.persistence.appender import Appender, passed
+from server.persistence.commit import Commit, reason
 from server.persistence.disk_thread import DiskThread
 from server.persistence.journal import Journal
 from server.persistence.loader import Loader
 from server.persistence.recovery import Recovery, RecoveryError, RecoveryStopped
 from server.persistence.rewrite import DumpFile, Rewrite
 from server.state.server_state import ServerState
-from server.traffic.output_gate import OutputGate
 from storage.aof.checksum_lines import NOTHING, Uncovered
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError
@@ -66,7 +66,7 @@ class Persistence:
         state: ServerState,
         disk: Disk,
         dispatcher: Dispatcher,
-        gate: OutputGate,
+        commit: Commit,
         watching: WatchedKeys,
         blocking: BlockedClients,
         reactions: Reactions,
@@ -81,10 +81,9 @@ class Persistence:
         self._blocking = blocking
         self._reactions = reactions
         self._jobs = jobs
-        self.appender = Appender(
-            state, gate, blocking, reactions, pauses, jobs, journal, self.replace_broken
-        )
-        self.rewriting = Rewrite(state, self._jobs, self.appender, self._rewrite_ended)
+        self._commit = commit
+        self.appender = Appender(state, commit, pauses, jobs, journal, self.replace_broken)
+        self.rewriting = Rewrite(state, jobs, commit, self._rewrite_ended)
         self.when_emptied: Callable[[], None] = lambda: None
         self.when_loaded: Callable[[], None] = lambda: None
         self.recovery: Recovery | None = None
@@ -203,7 +202,7 @@ class Persistence:
         else:
             writer = self._first_increment(folder)
         self._folder = folder
-        self.appender.begin(writer)
+        self._commit.begin(writer)
         self.on = True
 
     def _first_increment(self, folder: Folder) -> Writer:
@@ -222,7 +221,7 @@ class Persistence:
             self._state.log.warning(
                 f"The append-only file lacks the last changes: {self.appender.failure}"
             )
-        self.appender.close()
+        self._commit.close()
         self._jobs.close()
         self._release()
         self.on = False
@@ -254,7 +253,7 @@ class Persistence:
         folder = self._folder
         assert folder is not None
         names = [file.name for file in folder.manifest.files]
-        current = self.appender.writer
+        current = self._commit.writer
         paths = [folder.path_of(name) for name in names]
         others = [path for path in paths if current is None or path != current.path]
         return sum(map(self._length, others)) + self.appender.size
@@ -284,7 +283,7 @@ class Persistence:
             self.schedule(is_save=True)
         if self._scheduled:
             return True
-        if self.appender.provisional:
+        if self._commit.provisional:
             return passed(rewriting.ended_ms, now, RETRY_MS)
         if not self.on or self.appender.failure is not None:
             return False
@@ -509,13 +508,13 @@ class Persistence:
             error = OSError(str(problem))
         except OSError as problem:
             error = problem
-        if error is not None and self.appender.writer is not None:
+        if error is not None and self._commit.writer is not None:
             self.appender.give_up(error)
             if mending:
                 self.replace_broken()
 
     def _missing(self, folder: Folder) -> OSError | None:
-        writer = self.appender.writer
+        writer = self._commit.writer
         path = folder.missing()
         if not path and writer is not None and not writer.in_place:
             path = writer.path
@@ -530,7 +529,7 @@ class Persistence:
         if folder.locked:
             return
         folder.take_again()
-        writer = self.appender.writer
+        writer = self._commit.writer
         if writer is not None and writer.in_place and self._length(writer.path) > writer.size:
             folder.release()
             raise FolderError(f"another process has written to '{writer.path}'")
@@ -569,7 +568,7 @@ class Persistence:
             self.rewriting.is_save = False
             self.rewriting.start(folder, fresh=True)
         except (PersistenceError, OSError) as error:
-            self.appender.close()
+            self._commit.close()
             self._release()
             text = str(error) if isinstance(error, PersistenceError) else reason(error)
             raise BadSetting(f"the append-only file cannot be turned on: {text}") from None
@@ -580,7 +579,7 @@ class Persistence:
     def _turn_off(self) -> None:
         self.rewriting.abandon()
         self.appender.drain()
-        self.appender.close()
+        self._commit.close()
         self._release()
         self.on = False
         self._blocking.signal(*SYNCED)

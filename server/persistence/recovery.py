@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from server.dispatch.dispatcher import Dispatcher
-from server.persistence.appender import reason
+from server.persistence.commit import reason
 from server.persistence.loader import ItemLoader, Loader, LoadError
 from server.runtime.clockwork import Slice
 from server.state.server_state import ServerState

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from server.persistence.appender import Appender, reason
 from server.persistence.base_writer import FAILED, Contents, fork_writer, write_base, write_file
+from server.persistence.commit import Commit, reason
 from server.persistence.disk_thread import DiskThread
 from server.runtime.version import REDIS_VERSION
 from server.state.latency import FORK
@@ -46,12 +46,12 @@ class Rewrite:
         self,
         state: ServerState,
         jobs: DiskThread,
-        appender: Appender,
+        commit: Commit,
         when_ended: Callable[[], None],
     ) -> None:
         self._state = state
         self._jobs = jobs
-        self._appender = appender
+        self._commit = commit
         self._when_ended = when_ended
         self.is_save = False
         """Whether it is a save, which writes an RDB file as well if one is wanted."""
@@ -76,7 +76,7 @@ class Rewrite:
     @property
     def in_progress(self) -> bool:
         """Whether one is going on."""
-        return self._appender.rewriting
+        return self._commit.rewriting
 
     # --- beginning ------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class Rewrite:
             self._install()
         except OSError as error:
             self._failed(error)
-            self._appender.flush()
+            self._commit.write()
             raise
         self._installed()
 
@@ -120,7 +120,7 @@ class Rewrite:
         return None if dump is None else (dump.temporary, dump.chunks(self._state))
 
     def _begin(self, folder: Folder, fresh: bool) -> None:
-        self._appender.rewriting = True
+        self._commit.rewriting = True
         self.started_ms = self._state.clock()
         self._folder = folder
         self._fresh = fresh
@@ -130,7 +130,7 @@ class Rewrite:
     @property
     def _continues(self) -> bool:
         """Whether there is an increment, up to which files are replaced."""
-        return not self._fresh and self._appender.writer is not None
+        return not self._fresh and self._commit.writer is not None
 
     def _fork(self) -> None:
         folder = self._folder
@@ -150,49 +150,48 @@ class Rewrite:
         disk, path = self._folder.disk, self._folder.temporary_increment()
         with contextlib.suppress(FileNotFoundError):
             disk.unlink(path)
-        self._appender.begin_provisional(Writer(disk, path))
+        self._commit.begin_provisional(Writer(disk, path))
 
     def _cut_in_background(self) -> None:
-        appender = self._appender
-        tail = appender.cut()
-        number = appender.begin_flight()
-        old = appender.writer
-        assert old is not None
-        cut = _Cut(self._folder, old, tail)
-        self._jobs.run(cut.make, lambda error: self._cut_answered(cut, error, number))
+        cut = self._begin_cut()
+        self._jobs.run(cut.make, lambda error: self._cut_answered(cut, error))
 
     def _cut_at_once(self) -> None:
-        appender = self._appender
-        tail = appender.cut()
-        number = appender.begin_flight()
-        assert appender.writer is not None
-        cut = _Cut(self._folder, appender.writer, tail)
+        cut = self._begin_cut()
         try:
             cut.make()
         except OSError as error:
-            self._cut_made(cut, error, number)
+            self._cut_made(cut, error)
             raise
-        self._cut_made(cut, None, number)
-        appender.flush()
+        self._cut_made(cut, None)
+        self._commit.write()
 
-    def _cut_answered(self, cut: _Cut, error: OSError | None, number: int) -> None:
+    def _begin_cut(self) -> _Cut:
+        old = self._commit.writer
+        assert old is not None
+        return _Cut(self._folder, old, self._commit.cut())
+
+    def _cut_answered(self, cut: _Cut, error: OSError | None) -> None:
         """A cut in the background has been made, or has failed, which ends the rewrite."""
-        self._cut_made(cut, error, number)
+        self._cut_made(cut, error)
         if error is not None:
             self._kill_child()
             self._failed(error)
-        self._appender.flush()
+        self._commit.write()
 
-    def _cut_made(self, cut: _Cut, error: OSError | None, number: int) -> None:
+    def _cut_made(self, cut: _Cut, error: OSError | None) -> None:
         """The files are ready for what has happened since the cut, or remain what they were."""
-        appender = self._appender
+        commit = self._commit
         if cut.new is not None and error is None:
             cut.old.close()
-            appender.writer = cut.new
+            commit.writer = cut.new
             self._replaces = len(self._folder.manifest.increments) - 1
         if not cut.old_holds_all and not cut.old.broken:
-            appender.give_back(cut.tail)
-        appender.end_flight(None if cut.old_holds_all and not cut.old.broken else error, number)
+            commit.reader.give_back(cut.tail)
+        if error is None or (cut.old_holds_all and not cut.old.broken):
+            commit.arrive()
+        else:
+            commit.fail(error)
 
     # --- the end --------------------------------------------------------------------------
 
@@ -237,7 +236,7 @@ class Rewrite:
 
     def _name_increment(self) -> None:
         """Gives the provisional increment the name that the manifest will have for it."""
-        folder, writer = self._folder, self._appender.writer
+        folder, writer = self._folder, self._commit.writer
         assert writer is not None
         writer.sync()
         self._increment = folder.next_increment()
@@ -257,7 +256,7 @@ class Rewrite:
             self._installed()
         else:
             self._failed(error)
-        self._appender.flush()
+        self._commit.write()
 
     def _installed(self) -> None:
         folder = self._folder
@@ -269,7 +268,7 @@ class Rewrite:
         self._ended()
         self.saved_ms = self.ended_ms
         if self._fresh:
-            self._appender.end_provisional()
+            self._commit.end_provisional()
         self._state.log.notice(f"The append-only file is rewritten: {self.base_size} bytes")
         self._when_ended()
 
@@ -286,7 +285,7 @@ class Rewrite:
         self._when_ended()
 
     def _ended(self) -> None:
-        self._appender.rewriting = False
+        self._commit.rewriting = False
         self.ended_ms = self._state.clock()
         self.last_seconds = (self.ended_ms - self.started_ms) // 1000
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from server.persistence.journal import Journal, Reader
+from server.runtime.clockwork import EndOfRound
 from storage.aof.commands import command
 
 BLOCK: Final = 64 * 1024
@@ -72,7 +73,8 @@ class Feed:
 
     def __init__(self, journal: Journal, on_news: Callable[[], None]) -> None:
         self._journal = journal
-        self._reader = Reader(journal, self.flush)
+        self._round = EndOfRound(self.flush)
+        self._reader = Reader(journal, self._round.schedule)
         self._on_news = on_news
         self.backlog: Backlog | None = None
         self.end = 0
@@ -109,7 +111,7 @@ class Feed:
         self._journal.note_seen()
         self.flush()
         self._reader.begin()
-        self._journal.round.schedule()
+        self._round.schedule()
         return self.end
 
     def flush(self) -> None:

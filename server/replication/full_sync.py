@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from server.persistence.appender import reason
 from server.persistence.base_writer import FAILED, fork_writer
+from server.persistence.commit import reason
 from server.replication.feed import Feed
 from server.replication.replica import Replica, Snapshot, SnapshotFile
 from server.runtime.version import REDIS_VERSION

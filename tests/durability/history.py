@@ -85,7 +85,7 @@ class History:
         self.data = data[:end]
 
     def _moment(self, server: PenstockThread, talker: Talker) -> Moment:
-        writer = server.server.services.persistence.appender.writer
+        writer = server.server.services.commit.writer
         assert writer is not None
         return Moment(writer.size, observe(self.steps, talker.ask))
 

@@ -23,7 +23,6 @@ from server.commands.server.memory import Fields, memory_fields
 from server.config.types import percentage
 from server.core.outcomes import Steps, reply_of
 from server.core.table import Arguments, Command, every
-from server.persistence.manager import Persistence
 from server.runtime import process
 from server.runtime.version import (
     BUILD,
@@ -244,16 +243,16 @@ def _append_only_file(server: Services) -> Fields:
         "aof_rewrites_consecutive_failures": rewriting.failures_in_a_row,
         "aof_last_write_status": _status(persistence.refusal is None),
         "aof_last_cow_size": 0,
-        **(_sizes(persistence) if persistence.on else {}),
+        **(_sizes(server) if persistence.on else {}),
     }
 
 
-def _sizes(persistence: Persistence) -> Fields:
-    appender = persistence.appender
+def _sizes(server: Services) -> Fields:
+    persistence, appender = server.persistence, server.persistence.appender
     return {
         "aof_current_size": persistence.size,
         "aof_base_size": persistence.rewriting.base_size,
-        "aof_pending_rewrite": int(appender.provisional),
+        "aof_pending_rewrite": int(server.commit.provisional),
         "aof_buffer_length": appender.buffered,
         "aof_pending_bio_fsync": int(appender.syncing),
         "aof_delayed_fsync": appender.delayed_syncs,

@@ -193,7 +193,7 @@ class ServerCollector:
         yield _times(
             "penstock_fsync_seconds",
             "How long each fsync of the append-only file took.",
-            persistence.appender.sync_times,
+            self._server.commit.sync_times,
         )
 
 

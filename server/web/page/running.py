@@ -187,10 +187,9 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> Async
                     refused.text += f" Before that:{action.told(done)}"
                 raise
             yield done
-        if server.traffic.gate.holding:
-            server.traffic.gate.hold(answer, b"")
-            if not await answer.safe:
-                raise Refused("It may or may not be on the disk: writing has failed.", 500)
+        server.commit.hold(answer, b"")
+        if not await answer.safe:
+            raise Refused("It may or may not be on the disk: writing has failed.", 500)
     finally:
         farewell(server, session)
 

@@ -19,6 +19,7 @@ from server.net.connection import Connection
 from server.runtime.log import Log
 from server.traffic.turns import FULL_READ, SMALL_SHARE_NS, Turns
 from tests.support.direct import Direct, LooseWire
+from tests.support.held_output import held_output, hold_output
 from tests.support.servers import PenstockThread
 from tests.support.wire import TIMEOUT_S, Client, Wire, packed
 
@@ -728,7 +729,7 @@ async def test_a_blocking_command_counts_as_long_as_its_client_waits(direct: Dir
 async def test_replies_that_wait_for_the_disk_count_as_unsent(direct: Direct) -> None:
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "normal 1000 0 0")
     connection, transport = open_connection(direct)
-    direct.server.services.traffic.gate.holding = True
+    hold_output(direct)
     connection.data_received(packed("ECHO " + "x" * 500))
     assert line_of(connection, "omem oll") == {"omem": "508", "oll": "1"}
     connection.data_received(packed("ECHO " + "x" * 500))
@@ -765,7 +766,7 @@ async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit(
     direct.client().send("CONFIG", "SET", "client-output-buffer-limit", "pubsub 1000 0 0")
     connection, transport = open_connection(direct)
     connection.data_received(packed("MONITOR"))
-    direct.server.services.traffic.gate.holding = True
+    hold_output(direct)
     client = direct.client()
     client.send("ECHO", "x" * 900)
     assert not transport.aborted
@@ -776,10 +777,10 @@ async def test_lines_of_monitor_that_wait_for_the_disk_count_against_the_limit(
 
 async def test_what_is_released_counts_no_more(direct: Direct) -> None:
     connection, transport = open_connection(direct)
-    direct.server.services.traffic.gate.holding = True
+    commit = hold_output(direct)
     connection.data_received(PING)
-    connection.release(PONG)
-    direct.server.services.traffic.gate.holding = False
+    assert line_of(connection, "omem") == {"omem": str(len(PONG))}
+    commit.settle()
     assert transport.written == PONG
     assert line_of(connection, "omem") == {"omem": "0"}
     transport.close()
@@ -805,13 +806,12 @@ def test_little_is_held_back_for_a_stranger() -> None:
     stranger, client = Wire(direct), Wire(direct)
     client.read(packed("AUTH sesame"))
     client.take()
-    gate = direct.server.services.traffic.gate
-    gate.holding = True
+    hold_output(direct)
     for wire in (stranger, client):
         for _ in range(3000):
             wire.read(PING)
     held = [
-        sum(len(data or b"") for one, data in gate._held if one is wire.connection)
+        sum(len(data or b"") for one, data in held_output(direct) if one is wire.connection)
         for wire in (stranger, client)
     ]
     assert held[0] < 65 * 1024

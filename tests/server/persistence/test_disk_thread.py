@@ -66,7 +66,7 @@ async def test_a_mistake_of_the_program_is_not_taken_for_one(jobs: DiskThread) -
 
 async def test_waiting_does_what_comes_after_once(jobs: DiskThread) -> None:
     calls: list[str] = []
-    jobs.when_ended = lambda: calls.append("ended")
+    jobs.waiting.append(lambda: calls.append("ended"))
     jobs.run(lambda: None, lambda error: calls.append("then"))
     jobs.wait()
     for _ in range(3):

@@ -78,7 +78,7 @@ class Remaining(Read):
 
 def journal_of(direct: Direct) -> Journal:
     """The journal that the parts of a server share."""
-    return direct.server.services.persistence.appender._journal
+    return direct.server.services.commit._journal
 
 
 def said(read: Read) -> list[str]:
@@ -94,13 +94,12 @@ def contents(direct: Direct) -> list[str]:
 
 
 class Case:
-    """A server and one client, for whom a round of the event loop never ends."""
+    """A server and one client, and readers that take when the test says so."""
 
     def __init__(self, **settings: Any) -> None:
         self.direct = Direct(**settings)
         self.client: DirectClient = self.direct.client()
         self.journal = journal_of(self.direct)
-        self.journal.round.scheduled = True  # Readers take when the test says so.
 
     def reader(self, **options: Any) -> Read:
         """Another reader, of what happens from now on."""

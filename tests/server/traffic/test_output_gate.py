@@ -12,6 +12,7 @@ from tests.server.net.test_connection import open_connection
 from tests.server.persistence.conftest import Start, start
 from tests.server.persistence.rig import LONG_S
 from tests.support.direct import Direct
+from tests.support.held_output import held_output, hold_output
 from tests.support.wire import Wire, packed
 
 __all__ = ["start"]  # A fixture, which pytest finds here.
@@ -50,9 +51,7 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
     length = UNRELEASED // 8
     direct.client().send("SET", "k", bytes(length))
     connection, transport = open_connection(direct)
-    gate = direct.server.services.traffic.gate
-    held = gate._held
-    gate.holding = True
+    commit, held = hold_output(direct), held_output(direct)
     for _ in range(1 if pipelined else 100):
         connection.data_received(packed("GET k") * (100 if pipelined else 1))
     replies = 100
@@ -64,7 +63,7 @@ async def test_a_client_with_many_replies_that_wait_for_the_disk_is_not_served_f
             del held[0]
             owner.release(data)
             await asyncio.sleep(0)
-    direct.server.services.traffic.gate.holding = False
+    commit.settle()
     assert transport.reading
     assert len(transport.written) == replies * (length + len(b"$%d\r\n\r\n" % length))
     transport.close()
@@ -107,12 +106,10 @@ def add_entries(client: Counted, count: int, *more: str) -> bytes:
 
 def test_events_that_wait_for_the_disk_reach_each_listener_in_one_write(direct: Direct) -> None:
     adding, listening = with_listeners(direct)
-    gate = direct.server.services.traffic.gate
-    gate.update(waiting=True)
+    commit = hold_output(direct)
     replies = add_entries(adding, 20)
     assert [each.writes for each in (adding, *listening)] == [[]] * 4
-    gate.begin_flight()
-    gate.let_go(waiting=False)
+    commit.settle()
     assert adding.writes == [replies]
     assert [each.writes for each in listening] == [[EVENT * 20]] * 3
 
@@ -129,10 +126,9 @@ def test_events_that_wait_for_the_end_of_a_freeze_do_so_too(direct: Direct) -> N
 
 def test_a_client_that_ends_gets_before_what_waits_for_the_disk(direct: Direct) -> None:
     adding, _ = with_listeners(direct)
-    gate = direct.server.services.traffic.gate
-    gate.update(waiting=True)
+    commit = hold_output(direct)
     replies = add_entries(adding, 20, "QUIT")
     assert not adding.closed
-    gate.let_go(waiting=False)
+    commit.settle()
     assert adding.writes == [replies + b"+OK\r\n"]
     assert adding.closed

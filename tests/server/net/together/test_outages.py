@@ -105,7 +105,7 @@ def test_a_frozen_server_answers_nobody_but_debug_until_it_is_cleared(
         client.receive(OK + b"$1\r\n1\r\n" + PONG)
         late.receive(b"$1\r\n1\r\n")
     assert tester.answer("PING") == PONG
-    assert not penstock.server.services.traffic.gate.holding
+    assert not penstock.server.services.traffic.gate.frozen
 
 
 def test_a_freeze_ends_by_itself(client: Client, tester: Client) -> None:
@@ -211,7 +211,7 @@ def test_a_slow_disk_lets_replies_wait_for_the_sync(tmp_path: Path) -> None:
     ):
         assert tester.answer(f"DEBUG FAULT DISK slow {DAY}") == OK
         client.send("SET a 1")
-        wait_until(server, lambda: server.server.services.traffic.gate.flight)
+        wait_until(server, lambda: server.server.services.commit.flying)
         assert not client.has_got()
         assert tester.answer("DEBUG FAULT CLEAR") == b":1\r\n"
         client.receive(OK)
@@ -225,10 +225,9 @@ def test_what_a_frozen_server_had_executed_before_is_answered_later(tmp_path: Pa
         Client(server.address) as tester,
         Client(server.address) as client,
     ):
-        gate = server.server.services.traffic.gate
         assert tester.answer(f"DEBUG FAULT DISK slow {DAY}") == OK
         client.send("SET a 1", "GET a")
-        wait_until(server, lambda: gate.flight)
+        wait_until(server, lambda: server.server.services.commit.flying)
         tester.send(f"DEBUG FAULT FREEZE {DAY}", "DEBUG FAULT DISK ok")
         tester.receive(OK + OK)
         assert not client.has_got()

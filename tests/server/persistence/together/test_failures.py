@@ -150,7 +150,7 @@ async def test_what_is_seen_meanwhile_does_not_end_the_refusal(start: Start) -> 
     assert await rig.ask("SET", "k", 2) == "closed"
     rig.first = rig.client()
     rig.cron(1000)
-    rig.persistence.appender._journal.note_seen()
+    rig.server.services.commit._journal.note_seen()
     await asyncio.sleep(0)
     assert await rig.ask("SET", "k", 3) == MISCONF
     await rig.rewritten()

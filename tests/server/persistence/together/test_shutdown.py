@@ -98,7 +98,7 @@ async def test_a_first_base_that_is_not_there_yet_is_made(start: Start) -> None:
     assert await rig.ask("CONFIG", "SET", "appendonly", "yes") == b"OK"
     rig.first.send("SHUTDOWN")
     await rig.until(lambda: is_ending(rig))
-    assert not rig.persistence.appender.provisional
+    assert not rig.server.services.commit.provisional
 
 
 def test_a_real_process_keeps_its_data_over_sigterm(

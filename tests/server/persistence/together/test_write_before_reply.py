@@ -134,7 +134,7 @@ async def test_what_a_unit_did_not_change_holds_nobody_up(start: Start) -> None:
     assert await rig.ask("MULTI") == b"OK"
     assert await rig.ask(*read) == b"QUEUED"
     assert await rig.ask("EXEC") == [None]
-    assert not rig.server.services.traffic.gate.holding
+    assert not rig.server.services.commit.holding
 
 
 async def test_who_asks_while_a_script_takes_long_is_told_so_at_once(start: Start) -> None:

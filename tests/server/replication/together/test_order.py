@@ -6,6 +6,7 @@ import asyncio
 
 from server.replication.replica import UNSENT
 from tests.support.direct import Direct
+from tests.support.held_output import hold_output
 from tests.support.wire import Wire
 
 
@@ -18,12 +19,12 @@ async def test_what_was_held_back_until_the_file_was_written_comes_before_what_w
     replica = Wire(direct)
     replica.read(f"PSYNC {direct.server.services.replication.id} 1\r\n".encode())
     assert replica.take() == b"+CONTINUE\r\n"
-    services.traffic.gate.holding = True
+    commit = hold_output(direct)
     sent = b"".join(b"%7d\n" % number for number in range(UNSENT // 4))
     stream.say(sent)  # Which is more than is given to a connection at once.
     stream.flush()
     assert replica.take() == b""
-    services.traffic.gate.let_go(waiting=False)
+    commit.settle()
     for _ in range(10):  # Rounds of the loop, of which it takes a few.
         await asyncio.sleep(0)
     assert replica.take().endswith(sent + b"\r\n")

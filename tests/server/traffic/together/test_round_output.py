@@ -9,6 +9,7 @@ from collections.abc import Callable
 from server.traffic.output import DIRECT, FEW, LARGEST, MAX_KEEPERS, PATIENCE_NS, RoundOutput
 from server.traffic.turns import Turns
 from tests.support.direct import Direct
+from tests.support.held_output import hold_output
 from tests.support.servers import PenstockThread
 from tests.support.wire import Wire
 
@@ -187,11 +188,10 @@ def test_what_was_kept_leaves_before_output_that_is_too_large_to_be_kept() -> No
 
 def test_what_was_kept_leaves_before_what_was_held_back_for_the_file() -> None:
     def steps(clients: Clients) -> None:
-        gate = clients.direct.server.services.traffic.gate
         clients.read(clients.a, "PING")
-        gate.update(waiting=True)
+        commit = hold_output(clients.direct)
         clients.read(clients.a, "PING two")
-        gate.let_go(waiting=False)
+        commit.settle()
         assert clients.a.take() == b"+PONG\r\n$3\r\ntwo\r\n"
 
     assert conversation(steps).a.take() == b""

@@ -242,11 +242,11 @@ async def test_what_is_not_on_the_disk_yet_has_an_age(start: Start) -> None:
     assert await rig.ask("SET", "k", "w") == b"OK"
     rig.cron(100)
     assert unsynced(rig) == 1000
-    syncs = sum(rig.server.services.persistence.appender.sync_times.counts)
+    syncs = sum(rig.server.services.commit.sync_times.counts)
     rig.disk.gate.set()
     await rig.disk_rests()
     assert unsynced(rig) == 100
-    assert sum(rig.server.services.persistence.appender.sync_times.counts) == syncs + 1
+    assert sum(rig.server.services.commit.sync_times.counts) == syncs + 1
     rig.cron(1000)
     await rig.disk_rests()
     assert unsynced(rig) == 0

@@ -12,13 +12,13 @@ import pytest
 
 from server.services import Services
 from server.state.session import Session
-from server.traffic.output_gate import OutputGate
 from server.web.page import entry_actions, running
 from server.web.page.page_request import Refused
 from server.web.page.running import Action
 from tests.server.web.page.asking import Answer, Asking
 from tests.server.web.page.filling import Filled
 from tests.support.direct import Direct
+from tests.support.held_output import hold_output
 
 GROUP = "/group?db=0&key=orders&group=kitchen"
 LETTERS = "/letters?db=0&key=orders:dead"
@@ -730,20 +730,18 @@ async def test_no_client_is_left_behind(direct: Direct) -> None:
 
 @pytest.mark.parametrize("safe", [True, False])
 async def test_an_answer_waits_for_the_file(safe: bool) -> None:
-    services = Direct().server.services
-    gate: OutputGate = services.traffic.gate
-    gate.holding = True
+    direct = Direct()
+    services, commit = direct.server.services, hold_output(direct)
     acting = asyncio.create_task(ran(services, b"default", SET))
     await asyncio.sleep(0)
     assert not acting.done()
     if safe:
-        gate.begin_flight()
-        gate.let_go(False)
+        commit.settle()
         await acting
     else:
         (session,) = services.state.sessions.values()
         session.link.close()
-        gate.let_go(False)
+        commit.settle()
         with pytest.raises(Refused, match="may or may not be on the disk"):
             await acting
     assert not services.state.sessions
