@@ -317,7 +317,8 @@ class Connection(asyncio.Protocol):
                 requests, self._backlog = self._backlog, []
                 self._backlog_size = 0
             else:
-                adds = self._may_add(session)
+                adder = self._peers.adder
+                adds = parser.peek(LEAST) and adder is not None and adder.is_open(session)
                 if adds and may_begin(parser.buffer, parser.position):
                     size += self._add(session, out, end)
                     if size > WRITE_CHUNK:
@@ -361,11 +362,6 @@ class Connection(asyncio.Protocol):
             if watch.tick() > end:
                 self._yield(requests, len(requests))
                 return
-
-    def _may_add(self, session: Session) -> bool:
-        """Whether XADDs that come next may take the fast path."""
-        adder = self._peers.adder
-        return self._parser.peek(LEAST) and adder is not None and adder.is_open(session)
 
     def _add(self, session: Session, out: list[bytes], until_ns: int) -> int:
         """Lets XADDs take the fast path; returns about how many bytes of replies came of it."""
@@ -432,18 +428,28 @@ class Connection(asyncio.Protocol):
             for piece in pieces:
                 self._write([piece])
 
-    def _write(self, out: list[bytes]) -> None:
-        if out:
-            data = out[0] if len(out) == 1 else b"".join(out)
-            out.clear()
-            if data:
-                stats = self._state.stats
-                stats.writes += 1
-                stats.bytes_out += len(data)
-                if self.session is not None:
-                    self.session.link.bytes_out += len(data)
-                if not (self._server.traffic.limits.normal and self.check_output(len(data))):
-                    self._emit(data)
+    def _write(self, out: list[bytes], is_message: bool = False) -> None:
+        """Sends replies, or what is none; later, if they may speak of changes that are not safe
+        yet, or if others are sent to in this round and they are small."""
+        data = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        if not data:
+            return
+        server, stats = self._server, self._state.stats
+        if not is_message:
+            stats.writes += 1
+        stats.bytes_out += len(data)
+        if self.session is not None:
+            self.session.link.bytes_out += len(data)
+        if (is_message or server.traffic.limits.normal) and self.check_output(len(data)):
+            return
+        if server.commit.holding or server.traffic.gate.frozen:
+            self._hold(data)
+        elif self._kept or not self._peers.output.direct:
+            self._keep_output(data, is_message)
+        else:
+            self._peers.output.direct -= 1
+            self.transport.write(data)
 
     def send(self, data: bytes) -> None:
         """Sends what is no reply; a subscriber that lets too much pile up is cut off.
@@ -462,29 +468,18 @@ class Connection(asyncio.Protocol):
             self._write_parked_reply(session)
             if session.closing:
                 return
-        self._state.stats.bytes_out += len(data)
-        if self.session is not None:
-            self.session.link.bytes_out += len(data)
-        if not self.check_output(len(data)):
-            self._emit(data, is_message=True)
+        self._write([data], is_message=True)
 
-    def _emit(self, data: bytes, is_message: bool = False) -> None:
-        """Sends bytes; later, if they may speak of changes that are not safe yet."""
-        server = self._server
-        if server.commit.holding or server.traffic.gate.frozen:
-            self._unreleased += len(data)
-            session = self.session
-            is_stranger = session is not None and not session.authenticated
-            most = UNRELEASED_TO_STRANGERS if is_stranger else UNRELEASED
-            if self._unreleased > most and not self._waits & SWAMPED:
-                self._waits |= SWAMPED
-                self._follow_reading()
-            server.commit.hold(self, data)
-        elif self._kept or not self._peers.output.direct:
-            self._keep_output(data, is_message)
-        else:
-            self._peers.output.direct -= 1
-            self.transport.write(data)
+    def _hold(self, data: bytes) -> None:
+        """Lets output wait until what it may speak of is safe."""
+        self._unreleased += len(data)
+        session = self.session
+        is_stranger = session is not None and not session.authenticated
+        most = UNRELEASED_TO_STRANGERS if is_stranger else UNRELEASED
+        if self._unreleased > most and not self._waits & SWAMPED:
+            self._waits |= SWAMPED
+            self._follow_reading()
+        self._server.commit.hold(self, data)
 
     def _keep_output(self, data: bytes, is_message: bool) -> None:
         """Lets output wait for the end of the round if it is small."""

@@ -10,7 +10,8 @@ be lost.
 
 - The event loop writes when the round ends.
 - ``always``: the thread for the disk syncs right after. Commands that arrive meanwhile are executed
-  at once and share the next sync, so a slow disk makes groups larger and not queues longer.
+  at once and share the next sync, so a slow disk makes groups larger and not queues longer. That
+  begins when the round has ended in which the disk answers, with all that this round has read.
 - otherwise it syncs in the background (:mod:`server.persistence.appender`). While it does, a second
   thread writes: a write may then have to wait for the disk, and the event loop must not.
 
@@ -28,7 +29,7 @@ before the flight began, or if nothing has happened since; all other output wait
 
     event            FREE   IDLE     DIRTY    WRITING  BEHIND   BROKEN   is told by
     change           FREE   DIRTY    DIRTY    BEHIND   BEHIND   BROKEN   changed
-    round ends       FREE   IDLE     rest     WRITING  BEHIND   BROKEN   _end_round
+    round ends       FREE   IDLE     rest     WRITING  BEHIND   BROKEN   write
     flight begins    FREE   WRITING  WRITING  never    never    BROKEN   depart
     flight ends      FREE   never    never    rest     rest     rest     arrive
     write fails      FREE   never    never    BROKEN   BROKEN   BROKEN   fail
@@ -79,12 +80,14 @@ from server.state.server_state import ServerState
 from server.traffic.output_gate import LARGE, Held, Outlet, OutputGate
 from storage.aof.writer import Writer
 
-FREE: Final = "free"
-IDLE: Final = "idle"
-DIRTY: Final = "dirty"
-WRITING: Final = "writing"
-BEHIND: Final = "behind"
-BROKEN: Final = "broken"
+FREE: Final = 0
+IDLE: Final = 1
+BROKEN: Final = 2
+DIRTY: Final = 3
+"""From here on output waits."""
+WRITING: Final = 4
+"""From here on there is a flight."""
+BEHIND: Final = 5
 
 
 class Commit:
@@ -110,10 +113,10 @@ class Commit:
         self._jobs = jobs
         self._journal = journal
         self.reader = Reader(journal, self.changed, dated=True)
-        self._round = EndOfRound(self._end_round)
+        self._round = EndOfRound(self.write)
         self.state = FREE
         self.holding = False
-        """Whether output has to wait: in DIRTY, WRITING and BEHIND."""
+        """Whether output has to wait."""
         self._held: Held = []
         """What waits for a write that has not begun."""
         self._flight: Held = []
@@ -151,7 +154,7 @@ class Commit:
     @property
     def flying(self) -> bool:
         """Whether there is a flight for which output waits."""
-        return self.state is WRITING or self.state is BEHIND
+        return self.state >= WRITING
 
     @property
     def may_sync(self) -> bool:
@@ -212,7 +215,7 @@ class Commit:
         what was held earlier."""
         if not self.holding:
             self._gate.send([(outlet, data)])
-        elif self.state is WRITING:
+        elif self.state == WRITING:
             self._flight.append((outlet, data))
         else:
             self._held.append((outlet, data))
@@ -232,7 +235,7 @@ class Commit:
             self._round.schedule()
         else:
             self.state = IDLE
-        self.holding = self.state is DIRTY
+        self.holding = self.state == DIRTY
         if self._held and not self.holding:
             held += self._held
             self._held = []
@@ -255,26 +258,23 @@ class Commit:
 
     def changed(self) -> None:
         """Something is on its way to the file that output may speak of."""
-        if self.state is IDLE:
+        if self.state == IDLE:
             self.state = DIRTY
             self.holding = True
             self._round.schedule()
-        elif self.state is WRITING:
+        elif self.state == WRITING:
             self.state = BEHIND
-        elif self.state is FREE:
+        elif self.state == FREE:
             self._round.schedule()
 
-    def _end_round(self) -> None:
-        self.write()
-        if self.state is DIRTY and not self.reader.has_news:
-            self.settle()  # Nothing has come of what replies were held for.
-
     def write(self) -> None:
-        """Writes what is new, or lets it be written after what the disk is busy with."""
+        """Writes what is new, or lets it be written after what the disk is busy with: at the end of
+        a round, and where much output waits."""
         writer, jobs = self.writer, self._jobs
         if writer is None or not (self._journal.log or self.reader.pieces):
-            return
-        if not jobs.busy:
+            if self.state == DIRTY:
+                self.settle()  # Nothing has come of what output was held for.
+        elif not jobs.busy:
             self._write_now(writer)
         elif jobs.shares and not self._always:
             self._write_beside(writer)
@@ -307,9 +307,9 @@ class Commit:
             self.fail(error)
             return
         self.arrive()
-        self.note_synced(self.written)
-        if self.state is DIRTY:
-            self.write()
+        self.synced = self.written
+        if self._blocking.waiting:
+            self.tell_waiters()
 
     def _write_beside(self, writer: Writer) -> None:
         """Writes in the second thread while a sync is going on."""
@@ -323,7 +323,6 @@ class Commit:
             if error is None:
                 self.written = self.begun
                 self.arrive()
-                self.write()
             else:
                 if not writer.broken:
                     self.reader.give_back(data)
@@ -346,7 +345,7 @@ class Commit:
     def depart(self) -> bytes:
         """Begins a flight, for all that has happened so far; returns what is to be written."""
         self._before, self.begun = self.begun, self._journal.count
-        if self.state is DIRTY or self.state is IDLE:
+        if self.state == DIRTY or self.state == IDLE:
             self.state = WRITING
             self.holding = True
             self._flight, self._held = self._held, []
@@ -379,8 +378,7 @@ class Commit:
         """Everything is on the disk up to this unit."""
         if noted > self.synced:
             self.synced = noted
-            if self._blocking.waiting:
-                self.tell_waiters()
+            self.tell_waiters()
 
     def tell_waiters(self) -> None:
         """WAITAOF sees whether what it waits for has come."""

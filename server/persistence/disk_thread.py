@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -138,8 +137,10 @@ class _Thread:
         self._error = error
         self._answered = True
         self._working.release()
-        with contextlib.suppress(RuntimeError):  # The loop may have been closed after a wait.
+        try:
             loop.call_soon_threadsafe(self._finish)
+        except RuntimeError:  # The loop may have been closed after a wait.
+            return
 
     def _finish(self) -> None:
         """Does what comes after the job, unless :meth:`wait` has done it already."""

@@ -59,7 +59,9 @@ class OutputGate:
             else:
                 together[outlet] = [data]
         for outlet, pieces in together.items():
-            for data in pieces if max(map(len, pieces)) >= LARGE else [b"".join(pieces)]:
+            if len(pieces) > 1 and max(map(len, pieces)) < LARGE:
+                pieces = [b"".join(pieces)]
+            for data in pieces:
                 outlet.release(data)
         for outlet in ending:
             outlet.release(None)

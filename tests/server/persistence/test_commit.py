@@ -54,7 +54,7 @@ class Case:
     def _round_ended(self) -> None:
         """The beginning of the file is written."""
         self.commit.changed()
-        self.commit._end_round()
+        self.commit.write()
 
     def change(self) -> None:
         """Something happens."""
@@ -79,12 +79,12 @@ class Case:
         """The round ends; while there is a flight, the disk is busy."""
         jobs = self.commit._jobs
         jobs.busy = int(self.commit.flying)
-        self.commit._end_round()
+        self.commit.write()
         jobs.busy = 0
 
-    def enter(self, state: str) -> None:
+    def enter(self, state: int) -> None:
         """Comes into a state from IDLE."""
-        steps: dict[str, Callable[[], object]] = {
+        steps: dict[int, Callable[[], object]] = {
             FREE: self.free,
             IDLE: lambda: None,
             DIRTY: self.change,
@@ -111,7 +111,7 @@ class Case:
         events[event]()
 
     @property
-    def rest(self) -> str:
+    def rest(self) -> int:
         """The state without a flight that what there is leads to."""
         commit = self.commit
         if commit.writer is None or commit.provisional:
@@ -128,6 +128,16 @@ async def case(tmp_path: Path) -> Case:
     return made
 
 
+STATES = {
+    "FREE": FREE,
+    "IDLE": IDLE,
+    "DIRTY": DIRTY,
+    "WRITING": WRITING,
+    "BEHIND": BEHIND,
+    "BROKEN": BROKEN,
+}
+
+
 def table() -> list[tuple[str, str, str]]:
     """The table of the module: event, state, and the state after it."""
     text = module.__doc__
@@ -135,7 +145,7 @@ def table() -> list[tuple[str, str, str]]:
     block = text[text.index("    event ") :].split("\n\n")[0]
     head, *rows = [re.split(r"  +", line.strip()) for line in block.splitlines()]
     return [
-        (row[0], state.lower(), after.lower())
+        (row[0], state, after)
         for row in rows
         for state, after in zip(head[1:-1], row[1:-1], strict=True)
     ]
@@ -152,14 +162,14 @@ def test_the_table_has_each_event_in_each_state() -> None:
 async def test_an_event_leads_to_the_state_that_the_table_has(
     case: Case, event: str, state: str, after: str
 ) -> None:
-    case.enter(state)
+    case.enter(STATES[state])
     case.happen(event)
-    assert case.commit.state == (case.rest if after == "rest" else after)
+    assert case.commit.state == (case.rest if after == "rest" else STATES[after])
     assert case.commit.holding == (case.commit.state in (DIRTY, WRITING, BEHIND))
 
 
 @pytest.mark.parametrize("state", [FREE, IDLE, BROKEN])
-async def test_output_goes_out_where_nothing_is_to_be_written(case: Case, state: str) -> None:
+async def test_output_goes_out_where_nothing_is_to_be_written(case: Case, state: int) -> None:
     case.enter(state)
     case.commit.hold(case.client, b"reply")
     assert case.client.got == [b"reply"]
@@ -169,7 +179,7 @@ async def test_output_waits_for_the_write_of_what_it_may_speak_of(case: Case) ->
     case.enter(DIRTY)
     case.commit.hold(case.client, b"reply")
     assert case.client.got == []
-    case.commit._end_round()
+    case.commit.write()
     assert case.client.got == [b"reply"]
 
 
@@ -183,7 +193,7 @@ async def test_output_waits_for_the_flight_until_something_happens_and_then_for_
     case.commit.arrive()
     assert case.client.got == [b"of the flight"]
     assert case.commit.state == DIRTY
-    case.commit._end_round()
+    case.commit.write()
     assert case.client.got == [b"of the flight", b"of the next"]
 
 
@@ -191,7 +201,7 @@ async def test_what_comes_to_nothing_is_waited_for_until_the_round_ends(case: Ca
     case.commit.changed()
     case.commit.hold(case.client, b"reply")
     assert case.client.got == []
-    case.commit._end_round()
+    case.commit.write()
     assert (case.client.got, case.commit.state) == ([b"reply"], IDLE)
 
 
@@ -219,7 +229,7 @@ async def test_a_flight_goes_on_though_the_sync_beside_it_fails(case: Case) -> N
 async def test_a_write_after_a_failure_ends_it(case: Case) -> None:
     case.enter(DIRTY)
     case.disk.refused.add("write .aof")
-    case.commit._end_round()
+    case.commit.write()
     assert case.commit.state == BROKEN
     case.disk.refused.clear()
     case.commit.write()
@@ -227,7 +237,7 @@ async def test_a_write_after_a_failure_ends_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("state", [DIRTY, WRITING, BEHIND])
-async def test_a_frozen_server_keeps_what_has_become_safe(case: Case, state: str) -> None:
+async def test_a_frozen_server_keeps_what_has_become_safe(case: Case, state: int) -> None:
     gate = case.direct.server.services.traffic.gate
     case.enter(state)
     case.commit.hold(case.client, b"before")
