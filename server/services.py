@@ -134,8 +134,6 @@ class Services:
             self.dispatcher,
             self.commit,
             self.watching,
-            self.blocking,
-            self.reactions,
             self.pauses,
             jobs,
             journal,

@@ -55,11 +55,6 @@ class Appender:
         self._seen_ms = 0
 
     @property
-    def failure(self) -> str | None:
-        """Return what the system said when a write or a sync failed, ``None`` while all is well."""
-        return self._state.disk_error
-
-    @property
     def size(self) -> int:
         """Bytes of the increment, with those that wait to be written."""
         writer = self._commit.writer

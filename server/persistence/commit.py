@@ -57,10 +57,7 @@ memory. A flight that was under way beside that sync is in the file all the same
 - A script that takes long has not happened before it ends: those who are told meanwhile that the
   server is busy need not wait for it.
 
-**Rejected.** Syncing in the event loop: every client would wait for each access to the disk.
-Writing before each client's replies: a system call for each command. Holding replies until the sync
-under ``everysec``: each second, all clients would wait for the disk. Answering first and writing
-later, as Redis may: a kill loses what was answered. Decisions 11 and 16.
+Decisions 11, 14 and 16 have what was rejected.
 """
 
 from __future__ import annotations
@@ -106,7 +103,7 @@ class Commit:
         jobs: DiskThread,
         journal: Journal,
     ) -> None:
-        self._server = state
+        self._server_state = state
         self._gate = gate
         self._blocking = blocking
         self._reactions = reactions
@@ -159,7 +156,7 @@ class Commit:
     @property
     def may_sync(self) -> bool:
         """Whether a rewrite leaves the disk free for syncs (``no-appendfsync-on-rewrite``)."""
-        return not (self.rewriting and self._server.config.no_appendfsync_on_rewrite)
+        return not (self.rewriting and self._server_state.config.no_appendfsync_on_rewrite)
 
     # --- the increment ----------------------------------------------------------------------
 
@@ -203,7 +200,7 @@ class Commit:
             self.writer.close()
             self.writer = None
         self.reader.detach()
-        self._server.set_disk_error(None)
+        self._server_state.set_disk_error(None)
         self.provisional = False
         self.unsynced_since = self.syncing_since = None
         self.settle()
@@ -225,7 +222,7 @@ class Commit:
     def settle(self) -> None:
         """There is no flight: lets its output go, and all other too if that need not wait."""
         held, self._flight = self._flight, []
-        journal, server = self._journal, self._server
+        journal, server = self._journal, self._server_state
         if self.writer is None or self.provisional:
             self.state = FREE
         elif server.disk_error is not None:
@@ -246,7 +243,7 @@ class Commit:
 
         Nobody can say that it has not happened either, so clients that wrote then get no answer at
         all, as if the server had died. All others are answered."""
-        for session in list(self._server.sessions.values()):
+        for session in list(self._server_state.sessions.values()):
             if session.noted > lost:
                 session.link.close()
         for outlet, _ in self._flight + self._held:
@@ -338,7 +335,7 @@ class Commit:
 
     def _note_unsynced(self) -> None:
         if self.unsynced_since is None:
-            self.unsynced_since = self._server.timekeeper.source()
+            self.unsynced_since = self._server_state.timekeeper.source()
 
     # --- flights ----------------------------------------------------------------------------
 
@@ -353,7 +350,7 @@ class Commit:
 
     def arrive(self) -> None:
         """What was to be written is safe."""
-        server, writer = self._server, self.writer
+        server, writer = self._server_state, self.writer
         if server.disk_error is not None and writer is not None:
             if writer.broken or self.provisional:  # A sync has failed meanwhile: what came later
                 self._lose(self.begun)  # will not be written to this file.
@@ -382,9 +379,8 @@ class Commit:
 
     def tell_waiters(self) -> None:
         """WAITAOF sees whether what it waits for has come."""
-        if self._blocking.waiting:
-            self._blocking.signal(*SYNCED)
-            self._reactions.drain()
+        self._blocking.signal(*SYNCED)
+        self._reactions.drain()
 
     # --- failures ---------------------------------------------------------------------------
 
@@ -402,7 +398,7 @@ class Commit:
 
     def _refuse(self, error: OSError) -> None:
         """Refuses commands that write from now on, until the disk does what it should."""
-        server = self._server
+        server = self._server_state
         if server.disk_error is None:
             server.log.warning(
                 f"Error writing to the append-only file: {reason(error)}."
@@ -413,10 +409,10 @@ class Commit:
 
     def forget_failure(self) -> None:
         """The append-only file can be written to again, and holds everything."""
-        if self._server.disk_error is not None:
+        if self._server_state.disk_error is not None:
             self.syncing_since = None
-            self._server.set_disk_error(None)
-            self._server.log.notice("The append-only file can be written to again")
+            self._server_state.set_disk_error(None)
+            self._server_state.log.notice("The append-only file can be written to again")
 
 
 def reason(error: OSError) -> str:

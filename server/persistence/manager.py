@@ -11,13 +11,11 @@ from collections.abc import Callable
 from errno import ENOENT
 from typing import Final
 
-from server.clients.blocking import SYNCED, BlockedClients
 from server.clients.client_pause import ClientPause
 from server.clients.watch import WatchedKeys
 from server.config.types import BadSetting
 from server.core import reasons
 from server.dispatch.dispatcher import Dispatcher
-from server.dispatch.reactions import Reactions
 from server.persistence.appender import Appender, passed
 from server.persistence.commit import Commit, reason
 from server.persistence.disk_thread import DiskThread
@@ -68,8 +66,6 @@ class Persistence:
         dispatcher: Dispatcher,
         commit: Commit,
         watching: WatchedKeys,
-        blocking: BlockedClients,
-        reactions: Reactions,
         pauses: ClientPause,
         jobs: DiskThread,
         journal: Journal,
@@ -78,8 +74,6 @@ class Persistence:
         self._disk = disk
         self._dispatcher = dispatcher
         self._watching = watching
-        self._blocking = blocking
-        self._reactions = reactions
         self._jobs = jobs
         self._commit = commit
         self.appender = Appender(state, commit, pauses, jobs, journal, self.replace_broken)
@@ -218,9 +212,7 @@ class Persistence:
         self.appender.keep_stalled()
         self.rewriting.abandon()
         if not self.make_safe():
-            self._state.log.warning(
-                f"The append-only file lacks the last changes: {self.appender.failure}"
-            )
+            self._state.log.warning(f"The append-only file lacks the last changes: {self.refusal}")
         self._commit.close()
         self._jobs.close()
         self._release()
@@ -244,8 +236,8 @@ class Persistence:
 
     @property
     def refusal(self) -> str | None:
-        """Why commands that write are refused, if they are."""
-        return self.appender.failure
+        """Return what the system said that commands which write are refused for, if they are."""
+        return self._state.disk_error
 
     @property
     def size(self) -> int:
@@ -285,7 +277,7 @@ class Persistence:
             return True
         if self._commit.provisional:
             return passed(rewriting.ended_ms, now, RETRY_MS)
-        if not self.on or self.appender.failure is not None:
+        if not self.on or self.refusal is not None:
             return False
         failed_lately = not (
             rewriting.last_ok or passed(rewriting.ended_ms, now, AUTOMATIC_AFTER_FAILURE_MS)
@@ -410,7 +402,7 @@ class Persistence:
 
     def _load_own_files(self) -> None:
         if not self.make_safe():
-            raise PersistenceError(str(self.appender.failure))
+            raise PersistenceError(str(self.refusal))
         assert self._folder is not None
         self._load_at_once(self._folder)
 
@@ -582,8 +574,7 @@ class Persistence:
         self._commit.close()
         self._release()
         self.on = False
-        self._blocking.signal(*SYNCED)
-        self._reactions.drain()
+        self._commit.tell_waiters()
 
 
 def _text(error: FolderError | OSError) -> str:

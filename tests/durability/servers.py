@@ -54,7 +54,7 @@ class AofThread(PenstockThread):
     async def _write_beginning(self) -> None:
         """What begins each increment is written before a test makes the disk fail."""
         appender = self.server.services.persistence.appender
-        while (appender.buffered or appender.syncing) and appender.failure is None:
+        while (appender.buffered or appender.syncing) and self.server.state.disk_error is None:
             await asyncio.sleep(0.001)
 
 

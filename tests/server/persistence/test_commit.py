@@ -197,6 +197,17 @@ async def test_output_waits_for_the_flight_until_something_happens_and_then_for_
     assert case.client.got == [b"of the flight", b"of the next"]
 
 
+async def test_a_flight_that_ends_leaves_the_next_write_to_the_end_of_the_round(
+    case: Case,
+) -> None:
+    case.enter(BEHIND)
+    case.commit.arrive()
+    assert case.commit.reader.has_news
+    case.change()
+    case.commit.write()
+    assert (case.commit.state, case.commit.written) == (IDLE, case.commit._journal.count)
+
+
 async def test_what_comes_to_nothing_is_waited_for_until_the_round_ends(case: Case) -> None:
     case.commit.changed()
     case.commit.hold(case.client, b"reply")
