@@ -216,7 +216,8 @@ class Commit:
             self._flight.append((outlet, data))
         else:
             self._held.append((outlet, data))
-            if data is not None and len(data) >= LARGE:
+            # What has happened in a unit that is not complete is not written before its end.
+            if data is not None and len(data) >= LARGE and not self._journal.unit:
                 self.write()
 
     def settle(self) -> None:

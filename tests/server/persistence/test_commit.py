@@ -12,6 +12,7 @@ import pytest
 
 from server.persistence import commit as module
 from server.persistence.commit import BEHIND, BROKEN, DIRTY, FREE, IDLE, WRITING, Commit
+from server.traffic.output_gate import LARGE
 from storage.aof.writer import Writer
 from tests.server.persistence.disks import TestDisk
 from tests.support.direct import Direct
@@ -181,6 +182,18 @@ async def test_output_waits_for_the_write_of_what_it_may_speak_of(case: Case) ->
     assert case.client.got == []
     case.commit.write()
     assert case.client.got == [b"reply"]
+
+
+async def test_much_output_of_a_unit_does_not_go_out_before_the_unit_is_whole(case: Case) -> None:
+    case.change()
+    journal = case.commit._journal
+    journal.begin_unit()
+    case.change()
+    case.commit.hold(case.client, b"x" * LARGE)
+    assert case.client.got == []
+    journal.end_unit()
+    case.commit.write()
+    assert case.client.got == [b"x" * LARGE]
 
 
 async def test_output_waits_for_the_flight_until_something_happens_and_then_for_the_next(
