@@ -304,8 +304,9 @@ class Commit:
         if error is not None:
             self.fail(error)
             return
+        written = self.written  # What goes out now may have more written.
         self.arrive()
-        self.synced = self.written
+        self.synced = written
         if self._blocking.waiting:
             self.tell_waiters()
 
