@@ -19,8 +19,13 @@ from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.report import seconds
 
 PATIENCE_S: Final = 10.0
-MOST_OPEN: Final = 64
+"""How long a connection may last, its answer included."""
+
+MAX_CONNECTIONS: Final = 64
+"""How many may be open; another one ends the oldest."""
+
 LONGEST_HEAD: Final = 16_384
+"""How many bytes the head of a request may have."""
 
 _ADDRESS: Final = re.compile(r"\[[\w.:%]+\]|[\w-]+|\d[\d.]*", re.ASCII)
 _REFUSAL: Final = (
@@ -73,7 +78,7 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = self._everyone[self] = transport
         self._end = asyncio.get_running_loop().call_later(PATIENCE_S, transport.abort)
-        if len(self._everyone) > MOST_OPEN:
+        if len(self._everyone) > MAX_CONNECTIONS:
             next(iter(self._everyone.values())).abort()
 
     def data_received(self, data: bytes) -> None:
@@ -135,7 +140,7 @@ def _listen(host: str, port: int) -> socket.socket:
             found = stack.enter_context(socket.socket(family, kind, proto))
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind(where)
-            found.listen(MOST_OPEN)
+            found.listen(MAX_CONNECTIONS)
             stack.pop_all()
             return found
     except OSError as error:

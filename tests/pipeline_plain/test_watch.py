@@ -35,7 +35,14 @@ from penstock.pipeline.status import (
     watched,
     write_status,
 )
-from penstock.pipeline.status_http import LONGEST_HEAD, MOST_OPEN, answer, is_own, scrape, served
+from penstock.pipeline.status_http import (
+    LONGEST_HEAD,
+    MAX_CONNECTIONS,
+    answer,
+    is_own,
+    scrape,
+    served,
+)
 from penstock.testing import Penstock
 from tests.pipeline_plain.files import Command, pipeline, text, write
 from tests.pipeline_plain.test_samples import PARSE
@@ -484,7 +491,7 @@ def test_one_more_than_there_may_be_closes_the_oldest(state: RunState) -> None:
     with ExitStack() as stack:
         url = stack.enter_context(served(state.snapshot, "127.0.0.1", 0))
         threads = threading.active_count()
-        idle = [stack.enter_context(connected(url)) for _ in range(MOST_OPEN)]
+        idle = [stack.enter_context(connected(url)) for _ in range(MAX_CONNECTIONS)]
         assert get(f"{url}healthz")[:2] == (200, "ok\n")
         assert is_closed(idle[0])
         assert threading.active_count() == threads
