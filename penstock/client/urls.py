@@ -34,7 +34,7 @@ OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     **dict.fromkeys(("socket_timeout", "socket_connect_timeout"), (float, "a number of seconds")),
     "health_check_interval": (int, "a number of seconds"),
     **dict.fromkeys(
-        ("ssl", "ssl_check_hostname", "socket_keepalive", "require_full_coverage"),
+        ("ssl", "ssl_check_hostname", "socket_keepalive"),
         (_truth, "true, false"),
     ),
     **dict.fromkeys(

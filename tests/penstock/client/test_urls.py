@@ -61,6 +61,11 @@ def test_what_names_no_single_server_is_refused_without_being_shown(url: str, wh
     [
         ("redis://a?speed=9", "option 'url?speed' is 'not an option'; allowed: client_name, "),
         ("redis://a?socket_timeout=x", "option 'url?socket_timeout' is 'x'; allowed: a number of"),
+        # redis-py has it for clusters alone, and each node is asked as a server here.
+        (
+            "redis+cluster://a?require_full_coverage=true",
+            "option 'url?require_full_coverage' is 'not an option'; allowed: client_name, ",
+        ),
         ("unix:///s?db=0&x=1", "option 'url?x' is 'not an option'; allowed: client_name, "),
     ],
 )
