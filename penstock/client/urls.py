@@ -30,9 +30,18 @@ def _truth(text: str) -> bool:
     return bool(("false", "true").index(text.lower()))
 
 
+_REQUIREMENTS: Final = ("none", "optional", "required")
+
+
+def _requirement(text: str) -> str:
+    """Return what is required of a certificate; raises ValueError for another word."""
+    return _REQUIREMENTS[_REQUIREMENTS.index(text)]
+
+
 OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     **dict.fromkeys(("socket_timeout", "socket_connect_timeout"), (float, "a number of seconds")),
     "health_check_interval": (int, "a number of seconds"),
+    "ssl_cert_reqs": (_requirement, ", ".join(_REQUIREMENTS)),
     **dict.fromkeys(
         ("ssl", "ssl_check_hostname", "socket_keepalive"),
         (_truth, "true, false"),
@@ -40,7 +49,7 @@ OPTIONS: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     **dict.fromkeys(
         (
             *("username", "password", "client_name", "ssl_keyfile", "ssl_certfile"),
-            *("ssl_cert_reqs", "ssl_ca_certs", "ssl_ca_path", "ssl_ca_data", "ssl_password"),
+            *("ssl_ca_certs", "ssl_ca_path", "ssl_ca_data", "ssl_password"),
             "ssl_ciphers",
         ),
         (str, "a text"),

@@ -66,6 +66,10 @@ def test_what_names_no_single_server_is_refused_without_being_shown(url: str, wh
             "redis+cluster://a?require_full_coverage=true",
             "option 'url?require_full_coverage' is 'not an option'; allowed: client_name, ",
         ),
+        (
+            "rediss://a?ssl_cert_reqs=some",
+            "option 'url?ssl_cert_reqs' is 'some'; allowed: none, optional, required",
+        ),
         ("unix:///s?db=0&x=1", "option 'url?x' is 'not an option'; allowed: client_name, "),
     ],
 )
