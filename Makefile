@@ -2,6 +2,7 @@
 #                                 once in plain Python, and compiled from the next start on (PENSTOCK_COMPILE=0:
 #                                 never, PENSTOCK_COMPILE=1: wait for it); tools/run.py says more
 # make wheel                      a wheel with compiled modules for this platform, in dist
+# make wheels                     that, and the two of plain Python: the data source of Spark, and the pipeline
 # make test                       formatting, lint, types, and the tests that are not slow
 # make lint | types | suite       one of its parts
 # make coverage                   what these tests cover
@@ -19,8 +20,10 @@
 # make test-redis-py              what is a client itself, with the redis-py that people may have: 5, 6, 7 and 8
 # make test-spark                 the data source and the pipeline, on Spark, which needs Java 17
 # make test-source | test-pipeline    one of the two
+# make coverage-spark             what `make test-source test-pipeline COVERED=1` has covered of both
+# make test-apart                 the three distributions, each as its wheel in an environment without the others
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
-#                                 docs/pipeline-operations.md; ten minutes unless ARGS says otherwise; with --kills
+#                                 spark/penstock-pipeline/docs/pipeline-operations.md; ten minutes unless ARGS says otherwise; with --kills
 #                                 --server redis-7.0 and others a row of docs/reliability.md
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
@@ -65,15 +68,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 # What a wheel is made of.
-SOURCES := setup.py pyproject.toml $(shell find building penstock protocol pyspark_redis_streams server storage \
-	-type f ! -path "*/__pycache__/*")
+SOURCES := setup.py pyproject.toml $(shell find building penstock protocol server storage -type f ! -path "*/__pycache__/*")
+# The two distributions that have nothing to do with the server: the data source of Spark, and the pipeline on it.
+DATA_SOURCE := spark/pyspark-redis-streams
+PIPELINE := spark/penstock-pipeline
+# Where their tests find each other, and what they test.
+SPARK_PATH := $(CURDIR)/$(DATA_SOURCE):$(CURDIR)/$(PIPELINE):$(CURDIR)/$(DATA_SOURCE)/tests:$(CURDIR)/$(PIPELINE)/tests:$(CURDIR)/$(PIPELINE)/examples
 # As pip does it, but what happens is seen.
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: help run wheel test lint types suite coverage coverage-engine test-all compiled plain test-compiled test-clients test-container \
+.PHONY: help run wheel wheels test lint types suite coverage coverage-engine test-all compiled plain test-compiled test-clients test-container \
 	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark test-source \
-	test-pipeline pipeline-histories demo bench-spark bench docs pictures format clean alone
+	test-apart coverage-spark test-pipeline pipeline-histories demo bench-spark bench docs pictures format clean alone
 
 help: # what stands at the top of this file
 	@sed -n '/^#/!q; s/^# //p' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +91,12 @@ run:
 wheel: $(BUILDER)/installed
 	@$(BUILD_WHEEL) dist
 	@ls -t dist/penstock_server-*.whl | head -n 1
+
+wheels: wheel
+	@$(BUILDER)/bin/python -m pip --disable-pip-version-check wheel --quiet --no-deps --no-build-isolation \
+		--wheel-dir dist ./$(DATA_SOURCE) ./$(PIPELINE)
+	@rm -rf $(DATA_SOURCE)/build $(PIPELINE)/build
+	@ls dist/pyspark_redis_streams-*.whl dist/penstock_pipeline-*.whl
 
 # Types are checked beside the tests, which wait for servers now and then. What is printed last is the time of the
 # whole, with the environment if that had to be made.
@@ -137,7 +150,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r tests tools docs examples benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r conftest.py tests tools docs examples spark benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
@@ -198,8 +211,8 @@ reliability: $(ENV)/installed-dev
 
 # In the environment of Spark, which holds what all of these need, with another redis-py before its own. What starts
 # Spark is left out, and a page that is tried with the servers' own programs.
-WITH_REDIS_PY := tests/penstock/client tests/pipeline_plain/test_client.py tests/migration --ignore=tests/migration/test_moving.py \
-	tests/plugin/test_plugin.py tests/plugin/test_aio.py tests/spark/test_servers.py
+WITH_REDIS_PY := tests/penstock/client tests/migration --ignore=tests/migration/test_moving.py tests/plugin/test_plugin.py \
+	tests/plugin/test_aio.py $(DATA_SOURCE)/tests/source_tests/test_servers.py $(PIPELINE)/tests/pipeline_tests/plain/test_client.py
 test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
 	for version in $(REDIS_PY); do \
 		export PYTHONPATH=$(CURDIR)/build/redis-py/$$version; \
@@ -209,19 +222,30 @@ test-redis-py: $(SPARK)/installed $(REDIS_PY:%=build/redis-py/%/installed)
 
 test-spark: test-source test-pipeline
 
-ON_SPARK := PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(ONE_BY_ONE)
+# With COVERED=1 they are measured for `make coverage-spark`.
+MEASURED := $(if $(COVERED),-m coverage run --rcfile=spark/coverage.ini)
+ON_SPARK := PYTHONPATH=$(SPARK_PATH) PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(MEASURED) $(ONE_BY_ONE)
 # The run writes the table of losses in docs/reliability.md.
 test-source: $(SPARK)/installed
-	$(ON_SPARK) -p tests.spark.results tests/spark $(TESTS)
+	$(ON_SPARK) -p source_tests.results $(DATA_SOURCE)/tests $(TESTS)
 
 test-pipeline: $(SPARK)/installed
-	$(ON_SPARK) tests/pipeline $(TESTS)
+	$(ON_SPARK) $(PIPELINE)/tests --ignore=$(PIPELINE)/tests/pipeline_tests/plain $(TESTS)
+
+# What `make test-source test-pipeline COVERED=1` has measured.
+coverage-spark: $(SPARK)/installed
+	$(SPARK)/bin/coverage combine --quiet --rcfile=spark/coverage.ini
+	$(SPARK)/bin/coverage report --rcfile=spark/coverage.ini --include='$(DATA_SOURCE)/*' --fail-under=95
+	$(SPARK)/bin/coverage report --rcfile=spark/coverage.ini --include='$(PIPELINE)/*' --fail-under=90
+
+test-apart: $(SPARK)/installed
+	$(ON_SPARK) tests/apart $(TESTS)
 
 pipeline-histories: $(SPARK)/installed
-	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m tests.pipeline.histories $(ARGS)
+	@PYTHONPATH=$(SPARK_PATH) PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m pipeline_tests.histories $(ARGS)
 
 demo: $(SPARK)/installed
-	@PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m examples.flights.demo $(ARGS)
+	@PYTHONPATH=$(SPARK_PATH) PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python -m flights.demo $(ARGS)
 
 bench-spark: $(SPARK)/installed $(COMPILED)/installed
 	@$(SPARK)/bin/python -m benchmarks.spark $(ARGS)
@@ -299,11 +323,12 @@ $(ENV)/installed: pyproject.toml
 # All in one go, as a second one would look at everything again; by uv, in a quarter of the time that pip takes, which
 # does it where uv cannot be had, or finds nothing where it looks. Python's own pip fetches uv: one that venv copies
 # takes three seconds, and uv brings a newer one.
-$(ENV)/installed-dev: pyproject.toml
+ALL_THREE := --editable '.[dev]' --editable $(DATA_SOURCE) --editable $(PIPELINE)
+$(ENV)/installed-dev: pyproject.toml $(DATA_SOURCE)/pyproject.toml $(PIPELINE)/pyproject.toml
 	{ $(PYTHON) -m venv --clear --without-pip $(ENV) && \
 		$(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet 'uv>=0.5,<1' && \
-		UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$PIP_INDEX_URL}" $(BIN)/uv pip install --quiet --python $(BIN)/python pip --editable '.[dev]'; } || \
-		{ $(PYTHON) -m venv --clear $(ENV) && $(PIP) --editable '.[dev]'; }
+		UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$PIP_INDEX_URL}" $(BIN)/uv pip install --quiet --python $(BIN)/python pip $(ALL_THREE); } || \
+		{ $(PYTHON) -m venv --clear $(ENV) && $(PIP) $(ALL_THREE); }
 	@touch $(ENV)/installed $@
 
 $(ENV)/installed-bench: $(ENV)/installed
@@ -319,9 +344,10 @@ $(ENV)/installed-clients: $(ENV)/installed-dev
 	@touch $@
 
 # Spark is large, and holds some packages back.
-$(SPARK)/installed: pyproject.toml
+$(SPARK)/installed: pyproject.toml $(DATA_SOURCE)/pyproject.toml $(PIPELINE)/pyproject.toml
 	$(PYTHON) -m venv --clear $(SPARK)
-	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark,test-spark]'
+	$(SPARK)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test]' --editable $(DATA_SOURCE) \
+		--editable '$(PIPELINE)[test]'
 	@touch $@
 
 build/redis-py/%/installed: | $(SPARK)/installed

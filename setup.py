@@ -263,7 +263,7 @@ INSIDE = [
 
 setup(
     packages=[
-        *find_packages(include=["penstock*", "pyspark_redis_streams*"]),
+        *find_packages(include=["penstock", "penstock.*"]),
         *(f"{INNER}.{name}" for name in INSIDE),
     ],
     package_dir={f"{INNER}.{name}": name.replace(".", "/") for name in INSIDE},

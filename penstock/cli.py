@@ -21,7 +21,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
 
-from penstock import output
+from penstock import added, output
 from server.app import Server
 from server.config.file import ConfigError, apply, check, close_to, read_file, read_text
 from server.config.registry import SETTINGS, BadSetting, Config
@@ -48,7 +48,7 @@ BARE: Final = {"save": [""]}
 LOOKING: Final = ("top", "groups", "tail", "dead", "doctor")
 """The tools that ask a server, Penstock or another."""
 
-TOOLS: Final = (*LOOKING, "check-aof", "import", "export", "pipeline", "debug", "completion")
+TOOLS: Final = (*LOOKING, "check-aof", "import", "export", *added.TOOLS, "debug", "completion")
 """The tools of the command, by the first argument."""
 
 SHORT: Final = {"-p": "--port"}
@@ -98,8 +98,8 @@ def run_tool(name: str, args: Sequence[str]) -> int:
         from penstock.debug import main as debug
 
         return debug(args)
-    if name == "pipeline":
-        return run_pipeline(args)
+    if name in added.TOOLS:
+        return added.run(name, args)
     return run_migration("import" if name == "import" else "export", args)
 
 
@@ -108,18 +108,6 @@ def new_replay() -> Replay:
     default settings."""
     server = Server()
     return Replay(server.state, Loader(server.state, server.services.dispatcher))
-
-
-def run_pipeline(args: Sequence[str]) -> int:
-    """Runs a pipeline command; images and small installations lack what it imports."""
-    try:
-        from penstock.pipeline.cli import main as pipeline
-    except ModuleNotFoundError as error:
-        from server.runtime.packages import extra_missing
-
-        print(extra_missing("penstock pipeline", error.name, "spark"), file=sys.stderr)
-        return 1
-    return pipeline(args)
 
 
 def run_looking(name: str, args: Sequence[str]) -> int:

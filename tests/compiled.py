@@ -45,11 +45,7 @@ LEFT_OUT: Final = {
         "tests/benchmarks/test_calls.py",
         "tests/server/persistence/together/test_loading_cost.py::test_ten_times_as_many_commands_take_at_most",
     ),
-    "it is of the data source or of pipelines, of which nothing is compiled": (
-        "tests/spark/",
-        "tests/pipeline/",
-        "tests/pipeline_plain/",
-    ),
+    "it is of the data source or of pipelines, of which nothing is compiled": ("spark/",),
     "it derives a class, which a compiled one does not allow": (
         "tests/storage/engine/test_groups_cursor.py::test_whoever_reads_on_searches_once",
     ),

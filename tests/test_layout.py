@@ -48,13 +48,13 @@ LAYERS: Final[dict[str, list[str]]] = {
         "client",
         "testing",
         "migration",
-        "pipeline",
         "check_aof",
         "debug",
         "operate",
         "help",
         "completion",
         "parent",
+        "added",
         "cli",
         "__main__",
     ],
@@ -74,6 +74,37 @@ LAYERS: Final[dict[str, list[str]]] = {
         "group",
         "",
     ],
+    "penstock_pipeline": [
+        "output",
+        "terminal",
+        "extras",
+        "errors",
+        "toml_advice",
+        "toml_file",
+        "statement",
+        "options",
+        "values",
+        "client",
+        "sinks",
+        "model",
+        "decode",
+        "file_parse",
+        "file_sql",
+        "file",
+        "static_tables",
+        "servers",
+        "dead_letters",
+        "report",
+        "queries",
+        "plan",
+        "status_http",
+        "runs",
+        "status",
+        "supervise",
+        "samples",
+        "cli",
+        "__main__",
+    ],
 }
 """The rooms of each package from the lowest up: a room is a folder with all that is in it, or a
 module that is in none; an empty name stands for every module that is not named."""
@@ -87,16 +118,17 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.output": set(),
     "penstock.client": set(),
     "penstock.migration": {"storage"},
-    "penstock.pipeline": {"pyspark_redis_streams"},
     "penstock.check_aof": {"storage"},
     "penstock.debug": set(),
     "penstock.operate": set(),
     "penstock.help": {"server"},
     "penstock.completion": set(),
     "penstock.parent": {"server"},
+    "penstock.added": set(),
     "penstock.cli": {"server"},
     "penstock.__main__": set(),
     "pyspark_redis_streams": set(),
+    "penstock_pipeline": {"pyspark_redis_streams"},
 }
 """Which other packages of the project each package or layer may import."""
 
@@ -108,6 +140,15 @@ WITHOUT: Final[dict[str, set[str]]] = {
     "penstock.migration": {"asyncio"},
 }
 """What of the standard library does not belong into a package."""
+
+TESTS: Final = ("tests", "source_tests", "pipeline_tests")
+"""The packages with tests, which none that is tested may import."""
+
+FOLDERS: Final = {
+    "pyspark_redis_streams": "spark/pyspark-redis-streams",
+    "penstock_pipeline": "spark/penstock-pipeline",
+}
+"""Where packages lie that are not at the top: those of other distributions."""
 
 Sources = dict[str, str]
 """The text of each module, by its dotted name."""
@@ -124,8 +165,12 @@ def module_name(path: Path, root: Path) -> str:
 
 def read_sources(root: Path) -> Sources:
     """All modules of the packages below ``root``."""
-    paths = [path for package in LAYERS for path in sorted((root / package).rglob("*.py"))]
-    return {module_name(path, root): path.read_text() for path in paths}
+    return {
+        module_name(path, top): path.read_text()
+        for package in LAYERS
+        for top in [root / FOLDERS.get(package, "")]
+        for path in sorted((top / package).rglob("*.py"))
+    }
 
 
 def is_in(module: str, package: str) -> bool:
@@ -199,7 +244,7 @@ def wrong_imports(graph: Graph) -> list[str]:
                 upward = (layer_of(target) or 0) > (layer_of(module) or 0)
                 bad = upward and module != package and target != package
             else:
-                bad = target in banned or other == "tests"
+                bad = target in banned or other in TESTS
                 bad = bad or (other in LAYERS and other not in may_use(module))
             if bad:
                 wrong.append(f"{module} -> {target}")
@@ -321,7 +366,7 @@ def test_an_upward_import_is_found(text: str) -> None:
         ("server.persistence.appender", "import socket\n", "socket"),
         ("server.state.session", "import pyspark_redis_streams\n", "pyspark_redis_streams"),
         ("penstock.testing.server", "from server.app import Server\n", "server.app"),
-        ("penstock.pipeline.model", "from penstock import cli\n", "penstock.cli"),
+        ("penstock_pipeline.model", "from penstock import cli\n", "penstock.cli"),
         ("pyspark_redis_streams.ids", "from penstock import cli\n", "penstock.cli"),
         (
             "pyspark_redis_streams.ids",

@@ -26,7 +26,7 @@ from penstock.testing import PenstockServer
 from server.app import Server
 from server.config.registry import Config
 from tests.replication.nodes import Node
-from tests.spark.backends import Backend
+from source_tests.backends import Backend
 from tests.support import process
 from tests.support.direct import Direct, in_loop
 from tests.support.process import PenstockProcess

@@ -28,6 +28,7 @@ FILLS: Final = {
     "server": "#e3f0ff",
     "penstock": "#eef1f5",
     "pyspark_redis_streams": "#fdf0d9",
+    "penstock_pipeline": "#fdf0d9",
 }
 LINE: Final = "#44546a"
 

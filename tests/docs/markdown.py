@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 import textwrap
+from pathlib import Path
+
+from tests.support.process import ROOT
+
+
+def pages_of_docs() -> list[Path]:
+    """The pages of all distributions that stand in the upper folder of their documentation."""
+    return [*ROOT.glob("docs/*.md"), *ROOT.glob("spark/*/docs/*.md")]
 
 
 def blocks(page: str, language: str = r"\w*") -> list[str]:

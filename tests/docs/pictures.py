@@ -54,7 +54,15 @@ class Arrow(NamedTuple):
 BOXES: Final = (
     Box(30, 20, 220, 62, "client", "your tests", ("the fixture penstock", "penstock/testing/")),
     Box(270, 20, 220, 62, "client", "any Redis client", ("RESP2 or RESP3,", "TCP or Unix socket")),
-    Box(510, 20, 220, 62, "client", "Spark", ("pyspark_redis_streams/", "penstock/pipeline/")),
+    Box(
+        510,
+        20,
+        220,
+        62,
+        "client",
+        "Spark",
+        ("spark/pyspark-redis-streams/", "spark/penstock-pipeline/"),
+    ),
     Box(750, 20, 220, 62, "client", "Redis, Valkey", ("import and export:", "penstock/migration/")),
     Box(
         50,

@@ -8,6 +8,7 @@ from server.commands import load
 from server.core.table import TABLE
 from server.runtime.version import REDIS_VERSION
 from tests.docs.commands_page import DOCS, pages
+from tests.docs.markdown import pages_of_docs
 from tests.support.process import ROOT
 
 OF_REDIS = set((ROOT / "tests/server/data/commands-8.0.6.txt").read_text().split())
@@ -32,7 +33,7 @@ def test_every_command_is_on_a_page() -> None:
 def test_where_the_version_of_redis_is_named_it_is_said_what_was_not_compared_with_a_server() -> (
     None
 ):
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *pages_of_docs()]
     naming = [
         path for path in pages if REDIS_VERSION in re.sub(r"(?m)^\|.*$", "", path.read_text())
     ]
@@ -44,7 +45,7 @@ def test_where_the_version_of_redis_is_named_it_is_said_what_was_not_compared_wi
 
 
 def test_pages_name_no_command_of_redis_that_is_not_there() -> None:
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *pages_of_docs()]
     load()
     there = {entry.name.upper() for entry in TABLE.values()}
     for path in pages:

@@ -1,5 +1,5 @@
 """No text names Penstock as a package of an index: `penstock` is another project's there, and
-`penstock-server` is not published."""
+the three distributions are not published."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from tests.support.process import ROOT
 OF_AN_INDEX: Final = re.compile(
     r"""
     \b(?:pip3?|pipx|uv)\b [^\n#`]* \b(?:install|add|run|download)\b [^\n#`]*
-        [ ]['"]? penstock(?:-server)? (?![\w./-])
-    | \b penstock(?:-server)? \[
-    | \b penstock(?:-server)? [ ]? [=<>~]=
+        [ ]['"]? (?:penstock(?:-server|-pipeline)? | pyspark-redis-streams) (?![\w./-])
+    | (?<!["/]) \b (?:penstock(?:-server|-pipeline)? | pyspark-redis-streams) \[
+    | (?<!["/]) \b (?:penstock(?:-server|-pipeline)? | pyspark-redis-streams) [ ]? [=<>~]=
     """,
     re.VERBOSE,
 )
-"""A command of pip, pipx or uv with its name, a name with extras, or one with a version."""
+"""A command of pip, pipx or uv with a name of ours, a name with extras, or one with a version; not
+in the quotes of a pyproject.toml, nor behind the folder of a checkout."""
 
 MADE: Final = {"build", "dist", "node_modules", "__pycache__"}
 """Folders that a checkout gets, which hold no text of the project."""
@@ -62,6 +63,7 @@ def test_no_text_names_a_package_of_an_index() -> None:
         "pipx run penstock --port 7000",
         "`penstock[spark]` on the executors",
         "penstock-server==0.1.0",
+        "pip install pyspark-redis-streams 'penstock-pipeline[spark]'",
     ],
 )
 def test_such_a_name_is_found(line: str) -> None:
@@ -72,7 +74,8 @@ def test_such_a_name_is_found(line: str) -> None:
     "line",
     [
         "pip install .         # the command penstock",
-        "pip install '.[spark]'",
+        "pip install '.[web]'",
+        "pip install spark/pyspark-redis-streams 'spark/penstock-pipeline[spark]'",
         "pip install penstock_server-0.1.0-py3-none-any.whl",
         "pip install --editable ./penstock",
         "docker run penstock --port 7000",

@@ -15,11 +15,11 @@ WORKFLOWS = (ROOT / ".github" / "workflows").glob("*.yml")
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("spark/*/*.md")),
+    *sorted(ROOT.glob("spark/*/docs/*.md")),
 ]
 
-FOLDERS = (
-    "benchmarks|container|docs|examples|penstock|protocol|pyspark_redis_streams|server|storage"
-)
+FOLDERS = "benchmarks|container|docs|examples|penstock|protocol|server|spark|storage"
 NAMED = re.compile(rf"`((?:{FOLDERS}|tests)/[\w./-]*)`")
 
 OF_CODE_HOST = re.compile(
@@ -65,11 +65,11 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
 
 def test_links_out_of_the_documentation_lead_to_pages_of_the_site() -> None:
     docs, files = ROOT / "docs", files_of_site()
-    for page in docs.rglob("*.md"):
+    for page in [*docs.rglob("*.md"), *ROOT.glob("spark/*/docs/*.md")]:
         targets = (
             (page.parent / link.partition("#")[0]).resolve()
             for link in links(page.read_text())
-            if not re.match("[a-z]+:", link)
+            if not re.match("[a-z]+:|#", link)
         )
         beside = {target for target in targets if not target.is_relative_to(docs)}
         assert beside <= files, page

@@ -19,7 +19,7 @@ def test_the_files_are_what_the_source_draws() -> None:
 
 def test_the_picture_of_the_architecture_names_what_there_is() -> None:
     texts = [text for box in BOXES for text in (box.title, *box.lines)]
-    paths = [path for text in texts for path in re.findall(r"[\w/]+(?:/|\.py)(?=\W|$)", text)]
+    paths = [path for text in texts for path in re.findall(r"[\w/-]+(?:/|\.py)(?=\W|$)", text)]
     assert len(paths) > 12
     assert [path for path in paths if not (ROOT / path).exists()] == []
 

@@ -6,11 +6,12 @@ import ast
 import re
 
 from tests.support.process import ROOT
+from tests.test_layout import FOLDERS as APART
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 MESSAGES = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 
-FOLDERS = ("penstock", "protocol", "pyspark_redis_streams", "server", "storage", "tools")
+FOLDERS = ("penstock", "protocol", "server", "storage", "tools", *APART.values())
 OF_PYTEST = "fixture 'penstock' not found"
 
 

@@ -25,7 +25,7 @@ parallel = true
 concurrency = thread, greenlet
 patch = subprocess
 sigterm = true
-source = protocol, storage, server, penstock, pyspark_redis_streams
+source = protocol, storage, server, penstock, pyspark_redis_streams, penstock_pipeline
 context = ${{{VARIABLE}-}}
 """
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-PACKAGES: Final = ("protocol", "storage", "server", "penstock", "pyspark_redis_streams")
+PACKAGES: Final = ("protocol", "storage", "server", "penstock", "spark")
 
 OPERATORS: Final = (
     *(
@@ -68,9 +68,13 @@ def modules(root: Path, packages: Iterable[str] = PACKAGES) -> list[str]:
     found = []
     for package in packages:
         path = root / package
-        files = [path] if path.is_file() else path.rglob("*.py")
+        files = [path] if path.is_file() else _product(path)
         found += [str(file.relative_to(root)) for file in files]
     return sorted(found)
+
+
+def _product(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.py") if not {"tests", "examples"} & {*path.parts}]
 
 
 def sample(root: Path, names: Sequence[str], count: int, seed: int) -> list[Mutant]:

@@ -21,7 +21,7 @@ from server.config.registry import SETTINGS, Config
 from server.runtime.log import Log
 from server.runtime.version import BUILD, build_line
 from tests.support.direct import Direct
-from tests.support.missing import check_extra, check_packages
+from tests.support.missing import check_packages
 from tests.support.ports import free_port
 from tests.support.process import ROOT, PenstockProcess, run_penstock
 from tests.support.servers import PenstockThread
@@ -456,22 +456,7 @@ def test_the_working_folder_is_the_one_that_is_set(
     assert os.getcwd() == str(tmp_path / "data") == config.get_text("dir")
 
 
-# --- pipelines -------------------------------------------------------------------------------
-
-
-def test_pipelines_are_run_by_the_same_command() -> None:
-    result = run_penstock("pipeline", "--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith("usage: penstock pipeline [-h] COMMAND ...\n")
-
-
-def test_without_the_package_of_pipelines_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "penstock.pipeline.cli", None)
-    monkeypatch.setattr(sys, "argv", ["penstock", "pipeline", "run", "orders.toml"])
-    assert cli.main() == 1
-    check_extra(capsys.readouterr().err, "penstock pipeline", "spark", "penstock")
+# --- tools whose packages are missing --------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["import", "export"])

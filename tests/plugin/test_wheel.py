@@ -27,7 +27,7 @@ from tests.support.process import ROOT, printed_by
 
 pytestmark = pytest.mark.slow
 
-SOURCES = ("building", "penstock", "protocol", "pyspark_redis_streams", "server", "storage")
+SOURCES = ("building", "penstock", "protocol", "server", "storage")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 ONLY_ONE = """
 ALL_BUT.clear()
@@ -109,12 +109,9 @@ def names(wheel: Path) -> list[str]:
         return archive.namelist()
 
 
-def test_two_names_can_be_imported(wheel: Path) -> None:
+def test_one_name_can_be_imported(wheel: Path) -> None:
     tops = {name.partition("/")[0] for name in names(wheel)}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {
-        "penstock",
-        "pyspark_redis_streams",
-    }
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"penstock"}
 
 
 def test_what_is_compiled_lies_beside_its_source(wheel: Path) -> None:

@@ -35,7 +35,7 @@ HEARD: Final = frozenset(
         "tests.penstock.test_output",  # It is about servers whose output is lost.
         "tests.plugin.test_wheel",
         "tests.replication.nodes",
-        "tests.spark.backends",
+        "source_tests.backends",
         "tests.support.process",
     }
 )

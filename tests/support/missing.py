@@ -6,6 +6,7 @@ import shlex
 import sys
 import tomllib
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -13,11 +14,14 @@ from packaging.requirements import Requirement
 from tests.support.process import ROOT
 
 
-def check_extra(message: str, what: str, extra: str, module: str) -> None:
+def check_extra(
+    message: str, what: str, extra: str, module: str, distribution: Path = ROOT
+) -> None:
     """Checks that a message names the extra, and a command that installs its packages here."""
     head, command = message.rstrip().split("): ", 1)
     assert head == f"{what} needs the extra '{extra}' (there is no module '{module}'"
-    assert installed_by(command) == set(map(Requirement, project()["optional-dependencies"][extra]))
+    wanted = project(distribution)["optional-dependencies"][extra]
+    assert installed_by(command) == set(map(Requirement, wanted))
 
 
 def check_packages(message: str, what: str, *names: str) -> None:
@@ -39,7 +43,7 @@ def installed_by(command: str) -> set[Requirement]:
     return set(map(Requirement, words[4:]))
 
 
-def project() -> dict[str, Any]:
-    """What ``pyproject.toml`` says of the project."""
-    found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def project(distribution: Path = ROOT) -> dict[str, Any]:
+    """What the ``pyproject.toml`` of a distribution, the server's if none is named, says of it."""
+    found: dict[str, Any] = tomllib.loads((distribution / "pyproject.toml").read_text())["project"]
     return found

@@ -19,6 +19,17 @@ from tests.support.wire import connected
 
 ROOT = Path(__file__).parents[2]
 
+PYTHON_PATH = os.pathsep.join(
+    str(ROOT / folder)
+    for folder in (
+        ".",
+        *("spark/pyspark-redis-streams", "spark/pyspark-redis-streams/tests"),
+        *("spark/penstock-pipeline", "spark/penstock-pipeline/tests"),
+        "spark/penstock-pipeline/examples",
+    )
+)
+"""Where processes of tests find the sources of all distributions, and the tests."""
+
 TIMEOUT_S = 60
 """How long a process may take for anything before the test gives it up."""
 
@@ -58,6 +69,12 @@ def run_penstock(
         )
     logs.read(f"{ended.stdout or ''}{ended.stderr}")
     return ended
+
+
+def brings(module: str, other: str) -> bool:
+    """Whether a process that imports a module has another one with it."""
+    program = f"import sys, {module}; print({other!r} in sys.modules)"
+    return printed_by(sys.executable, "-c", program, cwd=ROOT, PYTHONPATH=PYTHON_PATH) == "True\n"
 
 
 def _line(pipe: int) -> str:

@@ -1,0 +1,157 @@
+"""Whole pipelines into tables that are kept, with state and with batches that are repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("deltalake", reason="needs the extra `delta`")
+
+import sqlite3
+from contextlib import closing
+
+import redis
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from pipeline_tests.conftest import Load
+from pipeline_tests.once import Once
+from pipeline_tests.pipelines import PATIENT, fill, forget_commits, head
+
+
+def delta(path: Path, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of a Delta table, in order."""
+    table = DeltaTable(path).to_pyarrow_table(columns=list(columns))
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+def test_a_table_with_state_is_kept_up_to_date_also_when_batches_are_repeated(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    text = f'''\
+{head(url)}{PATIENT}
+[[transform]]
+name = "hours"
+watermark = {{ column = "at", delay = "1 hour" }}
+sql = """SELECT item, window.start AS hour, sum(qty) AS qty
+FROM entries GROUP BY item, window(at, '1 hour')"""
+[[sink]]
+name = "hours"
+type = "delta"
+path = "hours"
+output_mode = "update"
+keys = ["item", "hour"]
+[[sink]]
+name = "last"
+from = "entries"
+type = "delta"
+path = "last"
+keys = ["item"]
+delete_when = "qty = 0"
+without = ["id", "stream", "timestamp"]
+'''
+    pipeline = load_text(text)
+    fill(server, ("a", 1, "00:10:00"), ("b", 2, "00:20:00"), ("a", 4, "00:50:00"))
+    Once(spark, pipeline)
+    assert delta(tmp_path / "hours", "item", "qty") == [("a", 5), ("b", 2)]
+    assert delta(tmp_path / "last", "item", "qty") == [("a", 4), ("b", 2)]
+    fill(server, ("b", 0, "00:30:00"), ("a", 7, "00:40:00"))
+    Once(spark, pipeline)
+    versions = [DeltaTable(tmp_path / name).version() for name in ("hours", "last")]
+    for name in ("hours", "last"):
+        forget_commits(tmp_path / "checkpoint" / name)
+    Once(spark, pipeline)
+    assert [DeltaTable(tmp_path / name).version() for name in ("hours", "last")] == versions
+    fill(server, ("b", 3, "00:45:00"), ("c", 1, "00:45:00"))
+    Once(spark, pipeline)
+    assert delta(tmp_path / "hours", "item", "qty") == [("a", 12), ("b", 5), ("c", 1)]
+    assert delta(tmp_path / "last", "item", "qty") == [("a", 7), ("b", 3), ("c", 1)]
+
+
+def test_rows_that_a_table_can_t_take_are_not_tried_again(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str
+) -> None:
+    from penstock_pipeline.errors import PipelineError
+
+    fill(server, ("a", 1, "00:10:00"))
+    server.xadd("s", {"item": "b", "qty": 2})
+    sink = '[[sink]]\ntype = "delta"\npath = "t"\nkeys = ["at"]\n'
+    with pytest.raises(PipelineError) as caught:
+        Once(spark, load_text(f"{head(url)}{PATIENT}{sink}"))
+    assert str(caught.value) == (
+        "entries: sink 'entries': 1 rows have no value in 'at', which is a key; make it required "
+        "in [parse.columns], or leave such rows out in SQL"
+    )
+
+
+def test_a_database_is_kept_up_to_date_also_when_batches_are_repeated(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    text = f'''\
+{head(url)}{PATIENT}
+[[transform]]
+name = "sums"
+watermark = {{ column = "at", delay = "1 hour" }}
+sql = """SELECT item, window.start AS hour, sum(qty) AS qty
+FROM entries GROUP BY item, window(at, '1 hour')"""
+[[sink]]
+name = "sums"
+type = "jdbc"
+url = "jdbc:sqlite:base.db"
+table = "sums"
+output_mode = "update"
+keys = ["item", "hour"]
+[[sink]]
+name = "all"
+from = "entries"
+type = "jdbc"
+url = "sqlite:base.db"
+table = "everything"
+without = ["stream", "timestamp"]
+'''
+    pipeline = load_text(text)
+    fill(server, ("a", 1, "00:10:00"), ("b", 2, "00:20:00"))
+    Once(spark, pipeline)
+    fill(server, ("a", 4, "00:50:00"))
+    Once(spark, pipeline)
+    for name in ("sums", "all"):
+        forget_commits(tmp_path / "checkpoint" / name)
+    fill(server, ("b", 3, "00:55:00"))
+    Once(spark, pipeline)
+    with closing(sqlite3.connect(tmp_path / "base.db")) as base:
+        sums = base.execute("SELECT item, hour, qty FROM sums ORDER BY item").fetchall()
+        assert sums == [
+            ("a", "2026-01-01 00:00:00.000000", 5),
+            ("b", "2026-01-01 00:00:00.000000", 5),
+        ]
+        found = base.execute("SELECT item, qty FROM everything ORDER BY id").fetchall()
+        assert found == [("a", 1), ("b", 2), ("a", 4), ("b", 3)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            'url = "jdbc:oracle:thin:@//h/d"',
+            "sink 'entries': there is no driver for jdbc:oracle:***@//h/d among Spark's jars: name "
+            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
+        ),
+        (
+            'url = "jdbc:postgresql://h/d"\ndriver = "org.postgresql.Driver"',
+            "sink 'entries': there is no driver 'org.postgresql.Driver' among Spark's jars: name "
+            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
+        ),
+    ],
+)
+def test_a_driver_of_java_that_is_missing_is_told_before_the_run(
+    spark: SparkSession, load_text: Load, keys: str, message: str
+) -> None:
+    from penstock_pipeline.errors import PipelineError
+
+    text = f'{head("redis://h")}[[sink]]\ntype = "jdbc"\ntable = "t"\n{keys}\n'
+    (sink,) = load_text(text).sinks
+    with pytest.raises(PipelineError) as caught:
+        sink.require_of(spark)
+    assert str(caught.value) == message
