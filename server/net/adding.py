@@ -271,10 +271,7 @@ class Adder:
             number: int = stream.next_usual(moment)
             ms, seq = moment.ms, number
             if number >= 0:
-                if moment.shares(number):
-                    entry_id, text = moment.ids[number], moment.texts[number]
-                else:
-                    entry_id, text = moment.first + number, moment.text(number)
+                entry_id, text = moment.id_of(number)
             else:
                 entry_id = stream.next_from(moment.first)
                 ms, text = ids.UNKNOWN, text_of(*ids.split(entry_id))
