@@ -232,8 +232,8 @@ class Interception:
         delay = self._delays.pop(session, None)
         if delay is not None:
             delay.stop()
-        if self.holds.forget(session) or delay is not None:
-            self.update()
+        self.holds.forget(session)
+        self.update()
         self.stir()
 
     def close(self) -> None:
