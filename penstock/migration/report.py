@@ -54,7 +54,7 @@ class Depth(Enum):
     """Counters, the first and the last entry, and how many entries are pending."""
 
 
-class Findings:
+class StreamFindings:
     """The findings about one stream."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class Outcome(Enum):
 _STYLES: Final = {Outcome.EQUAL: "green", Outcome.PLANNED: "cyan"}
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """A row of the summary."""
 
     name: str
@@ -180,7 +180,7 @@ class Row(NamedTuple):
         return self.outcome in _STYLES
 
 
-def print_summary(console: Console, rows: list[Row]) -> None:
+def print_summary(console: Console, rows: list[SummaryRow]) -> None:
     """Prints the table and the sentence below it."""
     if not rows:
         console.print("No streams there to be copied.")
@@ -195,7 +195,7 @@ def print_summary(console: Console, rows: list[Row]) -> None:
     console.print(f"{plural(len(rows), 'stream')}: {', '.join(parts)}", highlight=False)
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[SummaryRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stream", overflow="fold")
     for name in ("entries", "added", "groups", "pending"):

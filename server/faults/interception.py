@@ -28,7 +28,7 @@ from server.faults.holds import Hold, Holds
 from server.faults.ports import WorkerPorts
 from server.faults.rules import Action, Conditions, FaultList
 from server.faults.workers import Workers
-from server.state.monitors import Trace
+from server.state.monitors import TraceBuffer
 from server.state.server_state import ServerState
 from server.state.session import Place, Session
 from server.traffic.output_gate import OutputGate
@@ -204,7 +204,7 @@ class Interception:
     ) -> None:
         self._state = state
         self._blocking = blocking
-        self.trace = Trace(lambda: state.clock())
+        self.trace = TraceBuffer(lambda: state.clock())
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk

@@ -21,7 +21,7 @@ from server.core.table import Arguments, Command, Table, find_by_name, subcomman
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
-from server.faults.rules import READY_NAMES, Action, Conditions, Fault
+from server.faults.rules import READY_NAMES, Action, Conditions, FaultRule
 from server.runtime.arguments import INT64_MAX, integer_between
 from server.services import Services
 from server.state.session import Session
@@ -152,7 +152,7 @@ def _list(server: Services, session: Session, args: Arguments) -> Reply:
     return [_described(fault) for fault in server.interception.rules.faults]
 
 
-def _described(fault: Fault) -> Reply:
+def _described(fault: FaultRule) -> Reply:
     words: list[Reply] = [Bulk(word) for word in fault.words]
     return Map(
         [("id", fault.id), ("words", words), ("matched", fault.matched), ("struck", fault.struck)]
