@@ -41,7 +41,7 @@ RESTING: Final[Place] = (-2, b"")
 """Where those wait who want workers to be at rest; no database has this index."""
 
 
-class Snapshot(NamedTuple):
+class SavedData(NamedTuple):
     """What a test has kept: the data, the time in Unix milliseconds, and whether it stood still."""
 
     data: Copy
@@ -208,7 +208,7 @@ class Interception:
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk
-        self.snapshots: dict[bytes, Snapshot] = {}
+        self.snapshots: dict[bytes, SavedData] = {}
         self._delays: dict[Session, Delay] = {}
         self.holds = Holds()
         self.ports = WorkerPorts(state, self.stir)
