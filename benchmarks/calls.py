@@ -2,8 +2,9 @@
 
 A server of plain Python runs in this process, and clients speak to it over real sockets. Counted
 are the calls of functions of the project from the moment at which a read brings the request to the
-end of the round in which its reply has left: all of them, and those that go from one module into
-another. Neither the machine nor what else it does changes a count.
+end of the round in which its reply has left: all of them, those that go from one module into
+another, and those with which others enter :data:`ROOMS`. Neither the machine nor what else it does
+changes a count.
 """
 
 from __future__ import annotations
@@ -23,13 +24,20 @@ from server.config.registry import Config
 
 ROOT: Final = str(Path(__file__).parents[1])
 PACKAGES: Final = tuple(f"{ROOT}/{name}/" for name in ("protocol", "server", "storage"))
+ROOMS: Final = ("persistence", "traffic")
+"""Rooms of the server for which it is counted how often others enter them."""
+CLOCKWORK: Final = f"{ROOT}/server/runtime/clockwork.py"
+"""What calls back when it was asked to enters no room, and neither does the event loop."""
 
 
 class Calls(NamedTuple):
-    """Calls of the project's functions, and how many of them came from another module."""
+    """Calls of the project's functions, how many of them came from another module, and how many
+    from the project's other folders into each of :data:`ROOMS`; and the paths of the modules."""
 
     all: int
     across: int
+    entries: tuple[int, ...]
+    modules: frozenset[str]
 
 
 class Counter:
@@ -37,15 +45,21 @@ class Counter:
 
     def __init__(self) -> None:
         self._all = self._across = 0
+        self._entries = dict.fromkeys((f"{ROOT}/server/{room}/" for room in ROOMS), 0)
+        self._files: set[str] = set()
         self._rounds: list[Calls] = []
 
     def __enter__(self) -> None:
         self._all = self._across = 0
+        self._entries = dict.fromkeys(self._entries, 0)
+        self._files.clear()
         sys.setprofile(self._see)
 
     def __exit__(self, *exception: object) -> None:
         sys.setprofile(None)
-        self._rounds.append(Calls(self._all, self._across))
+        modules = frozenset(path.removeprefix(f"{ROOT}/") for path in self._files)
+        entries = tuple(self._entries.values())
+        self._rounds.append(Calls(self._all, self._across, entries, modules))
 
     @property
     def least(self) -> Calls:
@@ -56,9 +70,17 @@ class Counter:
     def _see(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGES):
             self._all += 1
+            self._files.add(frame.f_code.co_filename)
             caller = frame.f_back
             if caller is not None and caller.f_code.co_filename != frame.f_code.co_filename:
                 self._across += 1
+                self._note_entry(caller.f_code.co_filename, frame.f_code.co_filename)
+
+    def _note_entry(self, caller: str, called: str) -> None:
+        """Counts a call from one file into another if it enters a room."""
+        if caller.startswith(PACKAGES) and caller != CLOCKWORK:
+            for room in self._entries:
+                self._entries[room] += called.startswith(room) and not caller.startswith(room)
 
 
 class Client:
@@ -184,10 +206,11 @@ async def count(way: Way, **settings: Any) -> Calls:
 def main() -> None:
     """Prints a table of all ways."""
     commands.load()
-    print("| what | calls | into another module |\n|---|---:|---:|")
+    print("| what | calls | into another module |", *(f"into {room} |" for room in ROOMS))
+    print("|---|---:|---:|" + "---:|" * len(ROOMS))
     for name, (way, settings) in WAYS.items():
         calls = asyncio.run(count(way, **settings))
-        print(f"| {name} | {calls.all} | {calls.across} |")
+        print(f"| {name} | {calls.all} | {calls.across} |", *(f"{n} |" for n in calls.entries))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ ONLY: Final = {
     "server/commands/keys": "expiry keys",
     "server/commands/strings": "counters strings",
     "server/config": "policies",
-    "server/persistence": "appender disk_thread journal loader",
+    "server/persistence": "appender commit disk_thread journal loader",
     "server/replication": "feed replica",
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",

@@ -7,22 +7,17 @@ reflected, beginning with 0), which Redis uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import anycrc
 
-_Sum = Callable[[bytes, int], int]
 
-_CRC32C: Final = cast("_Sum", anycrc.Model("CRC32-ISCSI").calc)
-_CRC64: Final = cast("_Sum", anycrc.Model("CRC64-REDIS").calc)
+class Checksum(Protocol):
+    """Computes a checksum, which is below 2^32 or 2^64."""
 
-
-def crc32c(data: bytes, before: int = 0) -> int:
-    """The CRC-32C of ``data``, behind bytes whose CRC-32C is ``before``: 0 to 2^32 - 1."""
-    return _CRC32C(data, before)
+    def __call__(self, data: bytes, before: int = 0, /) -> int:
+        """Return the checksum of ``data`` behind bytes of which ``before`` is the checksum."""
 
 
-def crc64(data: bytes, before: int = 0) -> int:
-    """The CRC-64 of ``data``, behind bytes whose CRC-64 is ``before``: 0 to 2^64 - 1."""
-    return _CRC64(data, before)
+crc32c: Final = cast("Checksum", anycrc.Model("CRC32-ISCSI").calc)
+crc64: Final = cast("Checksum", anycrc.Model("CRC64-REDIS").calc)

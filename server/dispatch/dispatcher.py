@@ -363,5 +363,5 @@ class Dispatcher:
         if isinstance(reply, Wait):
             waiter.wait = reply
             return None
-        self._blocking.count(waiter)
+        self._timings.count(session, command, waiter.args, waiter.nanoseconds)
         return reply if type(reply) is bytes else encode(reply, session.resp3)

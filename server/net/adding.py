@@ -6,11 +6,12 @@ XADDs of a read that follow each other with the same beginning are one *run*: th
 one effect, one piece of the append-only file and one reply. All runs of a read, for whatever keys,
 share one look at the clock.
 
-**When.** Only while nothing stands between a request and its handler, which :meth:`Adder.take`
-decides, and only where the outcome is plain: the stream is there, it has IDs left, and no request
-of the run makes a trimming remove anything. Where one does, or where a client waits for the key,
-requests run one by one, each with all that follows from it. Whatever is not taken here goes the
-common way, through the parser and the dispatcher, and has the same outcome there: decision 25.
+**When.** Only while nothing stands between a request and its handler, which the connection sees
+(:mod:`server.core.reasons`), and only where the outcome is plain: the stream is there, it has IDs
+left, and no request of the run makes a trimming remove anything. Where one does, or where a client
+waits for the key, requests run one by one, each with all that follows from it. Whatever is not
+taken here goes the common way, through the parser and the dispatcher, and has the same outcome
+there: decision 25.
 """
 
 from __future__ import annotations
@@ -120,16 +121,13 @@ class Adder:
         self._options: dict[bytes, Options] = {}
         self._moment = Moment(0)
 
-    def is_open(self, session: Session) -> bool:
-        """Whether nothing stands between the client's XADDs and their handler. What a user may not
-        add is left to the common way, key by key."""
-        return self._state.reasons | session.reasons | LIMITED == LIMITED
-
     def take(
         self, session: Session, data: bytes, start: int, until_ns: int
     ) -> tuple[list[bytes], int]:
         """Runs the XADDs that stand at ``start`` in ``data``, as far as they may go the fast path;
-        returns their replies, and where the last of them ends. It must be open.
+        returns their replies, and where the last of them ends. Nothing but :data:`.LIMITED` may
+        stand between the client's requests and their handlers; what its user may not add is left
+        to the common way, key by key.
 
         Where each of them may wake others, none begins after ``until_ns`` of the stopwatch."""
         form = self._form_at(data, start, None)
@@ -271,10 +269,7 @@ class Adder:
             number: int = stream.next_usual(moment)
             ms, seq = moment.ms, number
             if number >= 0:
-                if moment.shares(number):
-                    entry_id, text = moment.ids[number], moment.texts[number]
-                else:
-                    entry_id, text = moment.first + number, moment.text(number)
+                entry_id, text = moment.id_of(number)
             else:
                 entry_id = stream.next_from(moment.first)
                 ms, text = ids.UNKNOWN, text_of(*ids.split(entry_id))

@@ -51,7 +51,7 @@ from protocol.additions import may_begin
 from protocol.encoder import error_line
 from protocol.requests import ProtocolError, QueryTooLong, Request, RequestParser, memory_of
 from server.clients.client_line import tell_of_output_limit, tell_of_query_limit
-from server.core.reasons import HOLDING
+from server.core.reasons import HOLDING, LIMITED
 from server.net.adding import LEAST
 from server.net.admission import farewell, is_forbidden, welcome
 from server.net.intercepted import close, execute_held
@@ -61,6 +61,7 @@ from server.state.server_state import Phase
 from server.state.session import Parked, Session
 from server.traffic.output import LARGEST
 from server.traffic.tls import common_name
+from server.traffic.turns import FULL_READ, SMALL_SHARE_NS
 
 UNRELEASED: Final = 4 * 1024 * 1024
 """A client is not served further while more than so many bytes wait for the disk to go to it."""
@@ -298,9 +299,10 @@ class Connection(asyncio.Protocol):
         self._write(out)
         if session.closing:
             self._end(session)
-        turns = self._server.traffic.turns
-        if turns.used_up(watch.ns - started, session.link.bytes_read) and not self._waits:
-            self._yield(NO_REQUESTS, 0)
+        turns, spent = self._server.traffic.turns, watch.ns - started
+        turns.cycles, turns.nanoseconds = turns.cycles + 1, turns.nanoseconds + spent
+        if spent > SMALL_SHARE_NS and session.link.bytes_read >= FULL_READ and not self._waits:
+            self._yield(NO_REQUESTS, 0)  # There is more to be read, before others have their turn.
         count = session.commands - commands
         if count:
             stats, link = self._state.stats, session.link
@@ -318,7 +320,8 @@ class Connection(asyncio.Protocol):
                 self._backlog_size = 0
             else:
                 adder = self._peers.adder
-                adds = parser.peek(LEAST) and adder is not None and adder.is_open(session)
+                why = state.reasons | session.reasons
+                adds = parser.peek(LEAST) and adder is not None and why | LIMITED == LIMITED
                 if adds and may_begin(parser.buffer, parser.position):
                     size += self._add(session, out, end)
                     if size > WRITE_CHUNK:

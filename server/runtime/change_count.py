@@ -47,7 +47,11 @@ def changes_of(effects: list[e.Effect]) -> int:
     a read, which counts once for each stream, and the position that an XCLAIM gives its group.
     """
     if len(effects) == 1:
-        return _weight(effects[0])
+        only = effects[0]
+        # The most frequent ones. An attribute, compiled, takes less than the table.
+        if isinstance(only, EntryAdded):
+            return 1
+        return len(only.ids) if isinstance(only, Acknowledged) else _weight(only)
     if len(effects) == 2 and type(effects[0]) is Delivered and type(effects[1]) is GroupPositionSet:
         return 1  # The most frequent case of those below.
     total = 0
@@ -67,8 +71,6 @@ def changes_of(effects: list[e.Effect]) -> int:
 
 
 def _weight(effect: e.Effect) -> int:
-    if isinstance(effect, Acknowledged):  # One attribute, compiled, takes less than the table.
-        return len(effect.ids)
     weight = _WEIGHTS.get(type(effect))
     return 1 if weight is None else weight(effect)
 

@@ -72,6 +72,29 @@ class Wire(Protocol):
         clients."""
 
 
+class SilentWire:
+    """The wire of a client that is sent nothing but what it asks for, as the page in a browser;
+    ``ended`` is called when its connection would end."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+
+    def send(self, data: bytes) -> None:
+        """Drops bytes that are no reply."""
+
+    def close(self) -> None:
+        """Tells that the connection would end."""
+        self._ended()
+
+    def traffic(self) -> dict[str, int]:
+        """Return that there are no buffers."""
+        return {}
+
+    def waiting_bytes(self) -> tuple[int, int]:
+        """Return that nothing waits."""
+        return 0, 0
+
+
 class Link:
     """How a session reaches its client: over which addresses, since when and until when (Unix
     milliseconds, the latter 0 while it is there), and what has gone both ways. The link of a
@@ -255,7 +278,7 @@ class Session:
         self.closing = False
         """Set by a command after whose reply the connection ends."""
         self.paused = False
-        """Whether a request of the client waits for the end of a pause."""
+        """Whether a request of the client waits for the end of a pause, or for a test."""
         self.reset(database, user, authenticated)
 
     def reset(self, database: Database, user: User, authenticated: bool) -> None:
@@ -324,7 +347,7 @@ class Session:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the client waits: with a command that blocks, or for the end of a pause."""
+        """Whether the client waits: with a command that blocks, or one that is held back."""
         return self.paused or self.waiter is not None
 
     @property

@@ -23,7 +23,8 @@ TURN_NS: Final = 4_000_000
 
 FULL_READ: Final = 256_000
 """The most that uvloop reads at once. Where there is as much, it reads again and again, up to 32
-times, before anything else has its turn."""
+times, before anything else has its turn. A client that has sent so much waits for its own turn if
+its requests took longer than :data:`SMALL_SHARE_NS`, although nothing is left to be done."""
 
 now_ns = time.perf_counter_ns
 """The clock of turns."""
@@ -69,13 +70,6 @@ class Turns:
         """Counts one call of the loop, which began at ``started`` and ends now."""
         self.cycles += 1
         self.nanoseconds += now_ns() - started
-
-    def used_up(self, spent_ns: int, read: int) -> bool:
-        """Counts one call of the loop, which took so long; returns whether others should have their
-        turn although nothing is left to be done for a client of which so many bytes were read."""
-        self.cycles += 1
-        self.nanoseconds += spent_ns
-        return read >= FULL_READ and spent_ns > SMALL_SHARE_NS
 
     def forget_counts(self) -> None:
         """Sets the counters to zero."""

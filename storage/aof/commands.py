@@ -30,32 +30,23 @@ _REST: Final = [b"%03d-" % number for number in range(_THOUSAND)]
 _SEQUENCE: Final = [b"%d\r\n" % number for number in range(_THOUSAND)]
 _ABOVE: Final = [10 ** len(b"%d" % number) for number in range(_THOUSAND)]
 """The lowest number that has more digits than this one."""
-_LENGTH: Final = [b"$%d" % number for number in range(_THOUSAND)]
+_HEADS: Final = [b"$%d\r\n" % size for size in range(_THOUSAND)]
+"""What words of so many bytes begin with, as bulk strings."""
 
 
 def command(*words: bytes) -> bytes:
     """Encode one command."""
-    parts = [b"*%d" % len(words)]
-    for word in words:
-        parts.append(_length(word))
-        parts.append(word)
-    parts.append(b"")
-    return b"\r\n".join(parts)
+    parts = [b"*%d\r\n" % len(words)]
+    parts += [bulk(word) for word in words]
+    return b"".join(parts)
 
 
 def bulk(word: bytes) -> bytes:
     """Encode one word of a command, as a bulk string."""
-    return b"%b\r\n%b\r\n" % (_length(word), word)
-
-
-def bulk_pair(first: bytes, second: bytes) -> bytes:
-    """Encode two words that follow each other, such as the key and the name of a group."""
-    return b"%b\r\n%b\r\n%b\r\n%b\r\n" % (_length(first), first, _length(second), second)
-
-
-def _length(word: bytes) -> bytes:
     size = len(word)
-    return _LENGTH[size] if size < _THOUSAND else b"$%d" % size
+    if size < _THOUSAND:
+        return b"%b%b\r\n" % (_HEADS[size], word)
+    return b"$%d\r\n%b\r\n" % (size, word)
 
 
 def bulk_id(entry_id: int) -> bytes:
@@ -73,8 +64,11 @@ def bulks(words: Sequence[bytes]) -> bytes:
         start, size = at, len(listed[at])
         while at < count and len(listed[at]) == size:
             at += 1
-        head = _length(listed[start]) + b"\r\n"
-        parts += (head, (b"\r\n" + head).join(listed[start:at]), b"\r\n")
+        first = bulk(listed[start])
+        parts.append(first)
+        if at - start > 1:
+            head = first[: len(first) - size - len(b"\r\n")]
+            parts += (head, (b"\r\n" + head).join(listed[start + 1 : at]), b"\r\n")
     return b"".join(parts)
 
 
@@ -164,7 +158,7 @@ def _claim_head(words: int, names: bytes) -> bytes:
 
 
 def _names(key: bytes, group: bytes, consumer: bytes) -> bytes:
-    return bulk_pair(key, group) + bulk(consumer)
+    return b"%b%b%b" % (bulk(key), bulk(group), bulk(consumer))
 
 
 def _claim_state(time: int, count: int) -> bytes:

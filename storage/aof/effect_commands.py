@@ -11,7 +11,6 @@ from storage.aof.commands import (
     CLAIMED_AT_ONCE,
     bulk,
     bulk_ids,
-    bulk_pair,
     bulks,
     claim,
     command,
@@ -130,7 +129,7 @@ def set_group_position(effect: e.GroupPositionSet, last_id: bytes) -> bytes:
     if not effect.explicit or effect.entries_read is not None:
         head = b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n"
         read = b"$11\r\nENTRIESREAD\r\n" + bulk(counter(effect.entries_read))
-    return b"".join((head, bulk_pair(effect.key, effect.group), last_id, read))
+    return b"".join((head, bulk(effect.key), bulk(effect.group), last_id, read))
 
 
 def _group_destroyed(effect: e.GroupDestroyed) -> list[bytes]:
@@ -197,11 +196,12 @@ def _policy_set(effect: e.PolicySet) -> list[bytes]:
     return [own.policy(effect.key, effect.group, effect.settings)]
 
 
-def _acknowledged(effect: e.Acknowledged) -> list[bytes]:
+def acknowledge(effect: e.Acknowledged) -> bytes:
+    """The XACK of the entries, in the client's own words if these are known."""
     words, entry_ids = effect.words, effect.ids
     named = bulks(words) if words else bulk_ids(entry_ids)
     head = b"*%d\r\n$4\r\nXACK\r\n" % (3 + (len(words) or len(entry_ids)))
-    return [b"".join((head, bulk_pair(effect.key, effect.group), named))]
+    return b"".join((head, bulk(effect.key), bulk(effect.group), named))
 
 
 PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
@@ -224,6 +224,6 @@ PLAIN: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     e.KeptBack: _kept_back,
     e.DeliveriesEnded: _deliveries_ended,
     e.PolicySet: _policy_set,
-    e.Acknowledged: _acknowledged,
+    e.Acknowledged: lambda effect: [acknowledge(effect)],
 }
 """The commands of each kind of effect that needs no look at its neighbours."""

@@ -25,7 +25,12 @@ from storage.aof.commands import (
     deliver,
     number,
 )
-from storage.aof.effect_commands import PLAIN, create_group, set_group_position
+from storage.aof.effect_commands import (
+    PLAIN,
+    acknowledge,
+    create_group,
+    set_group_position,
+)
 from storage.aof.snapshot import stream_commands
 from storage.engine import effects as e
 from storage.engine.stream import Stream
@@ -224,9 +229,13 @@ class EffectEncoder:
             return
         first = effects[0]
         self.write_new_settings(out)
-        if type(first) is e.EntryAdded and len(effects) == 1 and first.db == self._db:
-            out.append(add_entry(first.key, first.payload))  # Most units are like that.
-            return
+        if len(effects) == 1 and first.db == self._db:  # Most units are like these.
+            if type(first) is e.EntryAdded:
+                out.append(add_entry(first.key, first.payload))
+                return
+            if type(first) is e.Acknowledged:
+                out.append(acknowledge(first))
+                return
         if type(first) is e.EntriesAdded and not first.atomic:
             self._write(first.db, first.run.commands(first.key), 0)  # Each XADD is a unit.
             self._close(out)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from storage.engine import nodes
 from storage.engine.compression import Folded, Packed, Packer, ends_of
 from storage.engine.entries import Stretch, names_in, next_line, pack
-from storage.engine.ids import HALF, NATIVE, UNKNOWN, split
+from storage.engine.ids import HALF, NATIVE, split
 from storage.engine.limits import StreamLimits
 from storage.engine.runs import Run
 
@@ -28,6 +28,8 @@ and the sequence numbers less than _NEAR above or below: within a transaction, f
 stands still, they go up and up."""
 _NEAR: Final = 4096
 _FAR: Final = (_NEAR - 1) << 64
+_FURTHEST: Final = NATIVE
+"""In the place of a half that has no room in a native integer: nothing is above it."""
 _HEAD: Final = 32
 """A node's bytes before its first entry beside the field names, at most."""
 _NAME: Final = 10
@@ -48,12 +50,6 @@ _UNKNOWN: Final = -1
 _NO_IDS: Final[list[int]] = []
 _NO_PAYLOADS: Final[list[bytes]] = []
 """What packed blocks have in common, to save the memory; nothing is ever added to them."""
-
-
-def _most_bytes(limits: StreamLimits) -> i64:
-    """No node takes as many bytes as these."""
-    most = limits.max_bytes
-    return most if 0 < most < nodes.LARGEST else nodes.LARGEST
 
 
 Held = list[bytes] | tuple[Packed, int, int]
@@ -124,28 +120,32 @@ class Block:
     What the block would take as a node is known exactly for ``_measured`` bytes; for the newest
     ``_unmeasured`` entries an upper bound ``_bound`` is kept, which costs next to nothing and is
     enough to tell in most cases that another entry fits, while all IDs are surely ``_near`` the
-    first.
+    first. An entry takes ``_per_entry`` bytes at most beside its fields and values, which are fewer
+    as long as they are.
+
+    ``names`` are the field names of its first entry; they are not to be changed.
 
     Once an entry had other field names than the first the bound is soon too high, so that each of
-    those that follow is measured when it is added (``_mixed``). That is quick where the halves of
-    its ID are known as native integers, as those of the first are (``_ms`` and ``_seq``; -1 if they
-    have no room in these).
+    those that follow ``measures`` itself when it is added, whatever its field names are, if that is
+    compiled. It is quick where the halves of its ID are known as native integers, as those of the
+    first are (``_ms`` and ``_seq``; :data:`_FURTHEST` if they have no room in these).
     """
 
     __slots__ = (
         "_bound",
         "_measured",
-        "_mixed",
         "_ms",
-        "_names",
         "_near",
         "_packed",
+        "_per_entry",
         "_saved",
         "_seq",
         "_unmeasured",
         "first",
         "ids",
         "last",
+        "measures",
+        "names",
         "payloads",
         "taken",
     )
@@ -156,17 +156,18 @@ class Block:
         self.payloads: list[bytes] = []
         self._packed: Packed | None = None
         self.taken: i64 = 0
-        self._names = names
+        self.names = names
         saved: i64 = _NAME * len(names)
         for name in names:
             saved += len(name)
         self._saved = saved
         ms, seq = split(first)
         has_room = ms < NATIVE and seq < NATIVE
-        self._ms: i64 = ms if has_room else UNKNOWN
-        self._seq: i64 = seq if has_room else UNKNOWN
-        self._mixed = False
+        self._ms: i64 = ms if has_room else _FURTHEST
+        self._seq: i64 = seq if has_room else _FURTHEST
+        self.measures = False
         self._near = True
+        self._per_entry: i64 = _USUAL_PER_ENTRY
         self._measured: i64 = 0
         self._unmeasured: i64 = 0
         self._bound: i64 = 0
@@ -182,15 +183,10 @@ class Block:
     def follow(self, other: Block) -> None:
         """Refers to the same field names as the block before, if they are equal; else its entries
         will hardly have the same either."""
-        if self._names == other._names:
-            self._names = other._names
+        if self.names == other.names:
+            self.names = other.names
         else:
-            self._mixed = True
-
-    @property
-    def measures(self) -> bool:
-        """Whether entries are measured when they are added, whatever their field names are."""
-        return IS_COMPILED and self._mixed
+            self.measures = IS_COMPILED
 
     def append(
         self, entry_id: int, ms: i64, seq: i64, payload: bytes, size: i64, alike: bool
@@ -201,31 +197,23 @@ class Block:
         ``alike`` tells that its field names are :attr:`names`."""
         if self._packed is not None:
             self.open()
-        exactly = IS_COMPILED and (self._mixed or not alike) and ms >= 0 and self._ms >= 0
+        exactly = (self.measures or (IS_COMPILED and not alike)) and ms >= 0 and self._ms < NATIVE
         if exactly:
-            self._mixed = True
+            self.measures = True
             self.measure()
             at = next_line(payload, len(payload) - size + _SHORTEST_COUNT)
             self._measured += nodes.entry_size(
-                payload, at, ms - self._ms, seq - self._seq, self._names, alike
+                payload, at, ms - self._ms, seq - self._seq, self.names, alike
             )
         else:
             self._unmeasured += 1
             self._bound += size - self._saved if alike and size < _LONG else size
-        if self._near and not self._is_near(ms, seq):
+        if self._near and not is_near(ms - self._ms, seq - self._seq):
             self._note(entry_id)
         self.ids.append(entry_id)
         self.payloads.append(payload)
         self.last = entry_id
         self.taken += 1
-
-    def _is_near(self, ms: i64, seq: i64) -> bool:
-        """Whether an ID with these halves is surely near the first."""
-        return ms >= 0 and self._ms >= 0 and is_near(ms - self._ms, seq - self._seq)
-
-    def _are_near(self, run: Run, at: i64, stop: i64) -> bool:
-        """Whether the IDs of these entries of a run are surely near the first."""
-        return self._is_near(run.ms, run.seq + at) and self._is_near(run.ms, run.seq + stop - 1)
 
     def extend(self, run: LoadedRun, at: int, limits: StreamLimits) -> int:
         """Adds those entries of a run, from the place ``at`` on, that surely go into this block;
@@ -252,9 +240,9 @@ class Block:
     ) -> tuple[int, int]:
         """How many of the entries from place to place the bound proves to fit, and what it is when
         they are there."""
-        most = _most_bytes(limits) - self._saved - _HEAD
-        per_entry = self._per_entry()
-        saved = self._saved if run.names == self._names else 0
+        most = limits.node_bytes - self._saved - _HEAD
+        per_entry = self._per_entry
+        saved = self._saved if run.names == self.names else 0
         total = self._measured + self._unmeasured * per_entry
         bound = self._bound
         place = at
@@ -280,11 +268,13 @@ class Block:
         go into this block; returns where those end. The next one may go into it, too. ``alike``
         tells that the field names of all are :attr:`names`."""
         first = run.first + at if at else run.first
-        if self._near and not self._are_near(run, at, stop):
-            self._note(first)
-            self._note(run.first + stop - 1)
-        per_entry = self._per_entry()
-        room = _most_bytes(limits) - self._measured - self._bound - 2 * self._saved - _HEAD
+        if self._near:
+            ms, seq = run.ms - self._ms, run.seq - self._seq
+            if not (is_near(ms, seq + at) and is_near(ms, seq + stop - 1)):
+                self._note(first)
+                self._note(run.first + stop - 1)
+        per_entry = self._per_entry
+        room = limits.node_bytes - self._measured - self._bound - 2 * self._saved - _HEAD
         room -= self._unmeasured * per_entry
         while stop > at:
             pieces = run.pieces if stop - at == len(payloads) else run.pieces[at:stop]
@@ -321,31 +311,32 @@ class Block:
         """Notes whether all IDs are still near the first."""
         distance = entry_id - self.first
         if distance >= _FAR or _NEAR <= distance & HALF <= HALF - _NEAR:
-            self._near = False
+            self._go_far()
+
+    def _go_far(self) -> None:
+        """Notes that an ID is not near the first."""
+        self._near = False
+        self._per_entry = _MOST_PER_ENTRY
 
     def surely_takes(self, size: i64, limits: StreamLimits) -> bool:
         """Whether an entry goes into this block for certain, as far as the bound tells."""
         if 0 < limits.max_entries <= self.taken:
             return False
-        bound = self._measured + self._bound + self._unmeasured * self._per_entry()
-        return bound + self._saved + _HEAD + size < _most_bytes(limits)
+        bound = self._measured + self._bound + self._unmeasured * self._per_entry
+        return bound + self._saved + _HEAD + size < limits.node_bytes
 
     def takes(self, length: i64, limits: StreamLimits) -> bool:
         """Whether an entry goes into this block, rather than into a new one, of which the fields
         and values have so many bytes."""
         if 0 < limits.max_entries <= self.taken:
             return False
-        return self.node_size() + length < _most_bytes(limits)
-
-    def _per_entry(self) -> i64:
-        """Return how many bytes an entry takes at most beside its fields and values."""
-        return _USUAL_PER_ENTRY if self._near else _MOST_PER_ENTRY
+        return self.node_size() + length < limits.node_bytes
 
     def node_size(self) -> int:
         """Return how many bytes the block would take as a node of Redis."""
         self.measure()
         live = len(self)
-        return self._measured + nodes.head_size(live, self.taken - live, self._names)
+        return self._measured + nodes.head_size(live, self.taken - live, self.names)
 
     @property
     def unmeasured(self) -> int:
@@ -360,7 +351,7 @@ class Block:
             packed = self.packed
             payloads = self.payloads[low:] if packed is None else packed.glance_each(low, high)
             self._measured += nodes.entries_size(
-                self.ids_at(low, high), payloads, self.first, self._names
+                self.ids_at(low, high), payloads, self.first, self.names
             )
             self._unmeasured = self._bound = 0
 
@@ -373,11 +364,12 @@ class Block:
 
     def copy(self) -> Block:
         """An equal, independent block."""
-        twin = Block(self.first, self._names)
+        twin = Block(self.first, self.names)
         twin.last, twin.taken = self.last, self.taken
         twin.ids, twin.payloads = self.ids[:], self.payloads[:]
         twin._packed = None if self._packed is None else self._packed.copy()
-        twin._near, twin._measured, twin._mixed = self._near, self._measured, self._mixed
+        twin._near, twin._per_entry = self._near, self._per_entry
+        twin._measured, twin.measures = self._measured, self.measures
         twin._unmeasured, twin._bound = self._unmeasured, self._bound
         return twin
 
@@ -506,11 +498,6 @@ class Block:
 
     # --- as a node of Redis ---------------------------------------------------------------
 
-    @property
-    def names(self) -> list[bytes]:
-        """The field names of its first entry; not to be changed."""
-        return self._names
-
     @classmethod
     def of_node(
         cls, first: int, last: int, names: list[bytes], deleted: int, node: Folded, near: bool
@@ -526,7 +513,7 @@ class Block:
         block.last, block.taken = last, node.count + deleted
         block._measured = node.size - nodes.head_size(node.count, deleted, names)
         if not near:
-            block._near = False
+            block._go_far()
         return block
 
     # --- its outline, for a log that is written anew --------------------------------------
@@ -547,7 +534,7 @@ class Block:
         began with, if that entry is gone."""
         live = len(self)
         size = _UNKNOWN if live == self.taken else self._measured_size()
-        names = [] if self.first == self.lowest else self._names
+        names = [] if self.first == self.lowest else self.names
         return pack(
             (b"%d" % live, *(b"%d" % n for n in (self.taken, self.first, self.last, size)), *names)
         )

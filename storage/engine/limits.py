@@ -7,9 +7,13 @@ them is answered at once; the memory is released in portions, without blocking o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from storage.engine import nodes
 from storage.engine.compression import Packer
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
 
 Table = dict[Any, Any] | list[Any]
 
@@ -92,7 +96,15 @@ class StreamLimits:
     """Settings that every stream of a keyspace follows (``stream-node-max-entries`` and so on), the
     :class:`Disposal` that frees what they drop, and the :class:`Packer` of what they keep."""
 
-    __slots__ = ("disposal", "idmp_duration", "idmp_maxsize", "max_bytes", "max_entries", "packer")
+    __slots__ = (
+        "_max_bytes",
+        "disposal",
+        "idmp_duration",
+        "idmp_maxsize",
+        "max_entries",
+        "node_bytes",
+        "packer",
+    )
 
     def __init__(self, max_entries: int = 100, max_bytes: int = 4096) -> None:
         self.max_entries = max_entries
@@ -101,6 +113,17 @@ class StreamLimits:
         self.idmp_maxsize = 100
         self.disposal = Disposal()
         self.packer = Packer()
+
+    @property
+    def max_bytes(self) -> int:
+        """How many bytes a block may have as a node of Redis, as it is configured."""
+        return self._max_bytes
+
+    @max_bytes.setter
+    def max_bytes(self, size: int) -> None:
+        self._max_bytes = size
+        self.node_bytes: i64 = size if 0 < size < nodes.LARGEST else nodes.LARGEST
+        """No node takes as many bytes as these."""
 
     @property
     def approximate_limit(self) -> int:

@@ -20,7 +20,7 @@ into one byte string and compresses that. A large deletion hands blocks to
 
 **Invariants** (the tests call :meth:`EntryLog.check`):
 
-- ``_firsts`` is parallel to ``_blocks`` and ascending. It holds the ID with which each block began,
+- ``_firsts`` is parallel to ``blocks`` and ascending. It holds the ID with which each block began,
   which may have been deleted since.
 - Blocks do not overlap, and none is empty: the last entry of a block takes the block with it.
 - ``length`` is the number of live entries of all blocks.
@@ -41,7 +41,6 @@ from typing import TYPE_CHECKING, Final
 
 from storage.engine import ids, nodes
 from storage.engine.block import Block, Held, LoadedRun, read_held, read_reversed
-from storage.engine.compression import Packer
 from storage.engine.entries import (
     Stretch,
     bulk,
@@ -73,11 +72,14 @@ _SAMPLE: Final = 128
 class EntryLog:
     """All live entries of a stream, by ID."""
 
-    __slots__ = ("_blocks", "_bulks", "_firsts", "_limits", "_names", "length")
+    __slots__ = ("_bulks", "_firsts", "_limits", "_names", "blocks", "length", "packer")
 
     def __init__(self, limits: StreamLimits) -> None:
         self._limits = limits
-        self._blocks: list[Block] = []
+        self.packer = limits.packer
+        """Who packs the blocks."""
+        self.blocks: list[Block] = []
+        """The blocks in order, to look at."""
         self._firsts: list[int] = []
         self._names: list[bytes] = []
         self._bulks: list[bytes] = []
@@ -96,7 +98,7 @@ class EntryLog:
         size = len(payload) - len(head) - len(b"\r\n")
         if size > nodes.LARGEST and sum(map(len, items)) > nodes.LARGEST:
             raise EntryTooLarge
-        alike = bool(self._blocks) and items[::2] == self._blocks[-1].names
+        alike = bool(self.blocks) and items[::2] == self.blocks[-1].names
         if ms < NATIVE and seq < NATIVE:
             self.append_packed(entry_id, ms, seq, payload, size, alike)
         else:
@@ -107,9 +109,9 @@ class EntryLog:
         """Return the field names with which the newest block began, as bulk strings: most likely
         the next entry has the same. Not to be changed; empty where it hardly has, or without a
         block."""
-        if not self._blocks or self._blocks[-1].measures:
+        if not self.blocks or self.blocks[-1].measures:
             return _NO_NAMES
-        names = self._blocks[-1].names
+        names = self.blocks[-1].names
         if names is not self._names:
             self._names, self._bulks = names, list(map(bulk, names))
         return self._bulks
@@ -119,7 +121,7 @@ class EntryLog:
     ) -> None:
         """Adds an entry above all others, of which this is the RESP form; the others are as for
         :meth:`.Block.append`."""
-        block = self._blocks[-1] if self._blocks else None
+        block = self.blocks[-1] if self.blocks else None
         if block is None or not block.surely_takes(size, self._limits):
             names, length = names_in(payload)
             if block is None or not block.takes(length, self._limits):
@@ -132,7 +134,7 @@ class EntryLog:
         """Adds entries above all others."""
         at, limits = 0, self._limits
         while at < len(run.entry_ids):
-            taken = self._blocks[-1].extend(run, at, limits) if self._blocks else 0
+            taken = self.blocks[-1].extend(run, at, limits) if self.blocks else 0
             self.length += taken
             if not taken:
                 self._append_of(run, at)
@@ -141,7 +143,7 @@ class EntryLog:
 
     def _append_of(self, run: LoadedRun, at: int) -> None:
         """Adds an entry of a run, to a new block if the last one has no room for it."""
-        alike = bool(self._blocks) and run.names == self._blocks[-1].names
+        alike = bool(self.blocks) and run.names == self.blocks[-1].names
         self._append_unknown(run.entry_ids[at], run.payloads[at], run.sizes[at], alike)
 
     def _append_unknown(self, entry_id: int, payload: bytes, size: int, alike: bool) -> None:
@@ -150,10 +152,10 @@ class EntryLog:
 
     def append_block(self, block: Block) -> None:
         """Adds a block of which all IDs are above all others."""
-        if self._blocks:
-            block.follow(self._blocks[-1])
-            self._limits.packer.add(self._blocks[-1])
-        self._blocks.append(block)
+        if self.blocks:
+            block.follow(self.blocks[-1])
+            self.packer.add(self.blocks[-1])
+        self.blocks.append(block)
         self._firsts.append(block.first)
         self.length += len(block)
 
@@ -171,8 +173,8 @@ class EntryLog:
         As many as there is certainly room for are added together; the one after them may need the
         exact size of the block."""
         limits = self._limits
-        if self._blocks:
-            block = self._blocks[-1]
+        if self.blocks:
+            block = self.blocks[-1]
             stop = len(payloads)
             if 0 < limits.max_entries < block.taken + stop - at:
                 stop = at + limits.max_entries - block.taken
@@ -190,10 +192,10 @@ class EntryLog:
 
     def _begin_block(self, first: int, names: list[bytes]) -> Block:
         block = Block(first, names)
-        if self._blocks:
-            block.follow(self._blocks[-1])
-            self._limits.packer.add(self._blocks[-1])
-        self._blocks.append(block)
+        if self.blocks:
+            block.follow(self.blocks[-1])
+            self.packer.add(self.blocks[-1])
+        self.blocks.append(block)
         self._firsts.append(first)
         return block
 
@@ -202,7 +204,7 @@ class EntryLog:
     @property
     def first(self) -> int:
         """The lowest live ID, 0 if there is none."""
-        return self._blocks[0].lowest if self._blocks else ids.MIN
+        return self.blocks[0].lowest if self.blocks else ids.MIN
 
     def begins_by(self, entry_id: int) -> bool:
         """Whether :attr:`first` is at most this ID, without looking for it in most cases."""
@@ -212,25 +214,25 @@ class EntryLog:
     @property
     def last(self) -> int:
         """The highest live ID, 0 if there is none."""
-        return self._blocks[-1].highest if self._blocks else ids.MIN
+        return self.blocks[-1].highest if self.blocks else ids.MIN
 
     def get(self, entry_id: int) -> bytes | None:
         """The entry with this ID in its RESP form, or ``None``."""
         at = bisect_right(self._firsts, entry_id) - 1
         if at < 0:
             return None
-        block = self._blocks[at]
+        block = self.blocks[at]
         place = block.find(entry_id)
         if place < 0:
             return None
-        return block.payload_at(place, self._limits.packer)
+        return block.payload_at(place, self.packer)
 
     def get_many(self, wanted: list[int]) -> list[bytes | None]:
         """The entries with these ascending IDs; ``None`` in the place of each one missing."""
         if len(wanted) == 1:
             return [self.get(wanted[0])]
         found: list[bytes | None] = []
-        packer = self._limits.packer
+        packer = self.packer
         for block, places in self._runs(wanted):
             if block is None:
                 found.append(None)
@@ -241,7 +243,7 @@ class EntryLog:
     def chunks_of(self, wanted: list[int], absent: Callable[[int], bytes]) -> list[bytes]:
         """Return the entries with these ascending IDs in any number of pieces that follow each
         other; ``absent`` gives what stands for an entry that is missing."""
-        packer = self._limits.packer
+        packer = self.packer
         found: list[bytes] = []
         at = 0
         for block, places in self._runs(wanted):
@@ -275,7 +277,7 @@ class EntryLog:
             elif isinstance(places, range):
                 held.append(block.hold(places.start, places.stop))
             else:
-                held.append(block.pick(places, self._limits.packer))
+                held.append(block.pick(places, self.packer))
             at += len(places)
         return map(read_held, held)
 
@@ -291,7 +293,7 @@ class EntryLog:
                 yield None, _NOWHERE
                 at += 1
                 continue
-            block = self._blocks[index]
+            block = self.blocks[index]
             stop = max(bisect_right(wanted, block.last, at), at + 1)
             low = high = 0
             if stop - at > 1:
@@ -317,7 +319,7 @@ class EntryLog:
     def _spans(self, start: int, end: int, count: int) -> list[tuple[Block, int, int]]:
         """The blocks, each with the places from and to, of up to ``count`` entries, ascending."""
         spans: list[tuple[Block, int, int]] = []
-        blocks, firsts = self._blocks, self._firsts
+        blocks, firsts = self.blocks, self._firsts
         at = max(bisect_right(firsts, start) - 1, 0)
         while at < len(blocks) and count > 0:
             block, following = blocks[at], at + 1
@@ -342,11 +344,11 @@ class EntryLog:
         """Yield what :meth:`range` finds block by block, with ``newest`` the last block first."""
         reverse, ascending = self._reverse_spans, self._spans
         for block, low, high in (reverse if newest else ascending)(start, end, count):
-            yield block.payloads_at(low, high, self._limits.packer)
+            yield block.payloads_at(low, high, self.packer)
 
     def range_with_ids(self, start: int, end: int, count: int) -> tuple[list[int], list[bytes]]:
         """Return what :meth:`range` does, with the IDs in a list of their own."""
-        packer = self._limits.packer
+        packer = self.packer
         entry_ids: list[int] = []
         found: list[bytes] = []
         for block, low, high in self._spans(start, end, count):
@@ -356,13 +358,13 @@ class EntryLog:
 
     def stretches(self, start: int, count: int) -> list[Stretch]:
         """Return up to ``count`` entries from ``start`` on for who looks into each of them."""
-        spans, packer = self._spans(start, ids.MAX, count), self._limits.packer
+        spans, packer = self._spans(start, ids.MAX, count), self.packer
         return [block.stretch(low, high, packer) for block, low, high in spans]
 
     def chunks(self, start: int, end: int, count: int) -> tuple[int, list[bytes]]:
         """The number of entries that :meth:`range` would find, and their RESP forms in any number
         of pieces that follow each other, which takes less time."""
-        packer = self._limits.packer
+        packer = self.packer
         number = 0
         found: list[bytes] = []
         for block, low, high in self._spans(start, end, count):
@@ -398,7 +400,7 @@ class EntryLog:
 
     def reverse(self, start: int, end: int, count: int) -> list[bytes]:
         """Up to ``count`` entries with IDs from ``end`` down to ``start``."""
-        packer = self._limits.packer
+        packer = self.packer
         found: list[bytes] = []
         for block, low, high in self._reverse_spans(start, end, count):
             found += block.payloads_at(low, high, packer)[::-1]
@@ -408,7 +410,7 @@ class EntryLog:
         """Yield :meth:`_spans` in descending order."""
         at = bisect_right(self._firsts, end) - 1
         while at >= 0 and count > 0:
-            block = self._blocks[at]
+            block = self.blocks[at]
             if block.last < start:
                 return
             high = len(block) if block.last <= end else block.before(end + 1)
@@ -420,7 +422,7 @@ class EntryLog:
 
     def __contains__(self, entry_id: int) -> bool:
         at = bisect_right(self._firsts, entry_id) - 1
-        return at >= 0 and self._blocks[at].find(entry_id) >= 0
+        return at >= 0 and self.blocks[at].find(entry_id) >= 0
 
     # --- removing -------------------------------------------------------------------------
 
@@ -429,27 +431,27 @@ class EntryLog:
         at = bisect_right(self._firsts, entry_id) - 1
         if at < 0:
             return False
-        block = self._blocks[at]
+        block = self.blocks[at]
         place = block.find(entry_id)
         if place < 0:
             return False
         self._remove(block, place, place + 1)
         self.length -= 1
         if not len(block):
-            del self._blocks[at], self._firsts[at]
+            del self.blocks[at], self._firsts[at]
         return True
 
     def _remove(self, block: Block, low: int, high: int) -> None:
         """Deletes entries of a block, which has to be unpacked for that until its turn comes."""
         if block.packed is not None:
-            self._limits.packer.add(block)
+            self.packer.add(block)
         block.remove(low, high)
 
     def trim_to_length(self, length: int) -> int:
         """Removes the oldest entries until ``length`` are left; returns how many went."""
         excess = left = max(self.length - length, 0)
         whole = 0
-        for block in self._blocks:
+        for block in self.blocks:
             live = len(block)
             if live > left:
                 break
@@ -457,23 +459,23 @@ class EntryLog:
             whole += 1
         self._drop_blocks(whole)
         if left:
-            self._remove(self._blocks[0], 0, left)
+            self._remove(self.blocks[0], 0, left)
         self.length -= excess
         return excess
 
     def count_below(self, entry_id: int) -> int:
         """How many live entries have an ID below this one."""
         at = bisect_left(self._firsts, entry_id)
-        whole = sum(len(block) for block in self._blocks[: max(at - 1, 0)])
-        return whole + (self._blocks[at - 1].before(entry_id) if at else 0)
+        whole = sum(len(block) for block in self.blocks[: max(at - 1, 0)])
+        return whole + (self.blocks[at - 1].before(entry_id) if at else 0)
 
     def count_above(self, entry_id: int) -> int:
         """How many live entries have an ID above this one; only the blocks on the nearer side of
         it are counted."""
         at = bisect_right(self._firsts, entry_id)
-        if at > len(self._blocks) // 2:
-            above = sum([len(block) for block in self._blocks[at:]])
-            block = self._blocks[at - 1]
+        if at > len(self.blocks) // 2:
+            above = sum([len(block) for block in self.blocks[at:]])
+            block = self.blocks[at - 1]
             return above + len(block) - block.before(entry_id + 1)
         return self.length - self.count_below(entry_id + 1)
 
@@ -482,7 +484,7 @@ class EntryLog:
 
         A ``limit`` above 0 bounds the number.
         """
-        if self._blocks and self.length - len(self._blocks[0]) < length:
+        if self.blocks and self.length - len(self.blocks[0]) < length:
             return 0
         return self._count_blocks(lambda block, left: left - len(block) >= length, limit)
 
@@ -495,7 +497,7 @@ class EntryLog:
 
     def _count_blocks(self, goes: Callable[[Block, int], bool], limit: int) -> int:
         count = 0
-        for block in self._blocks:
+        for block in self.blocks:
             live = len(block)
             if not goes(block, self.length - count) or (limit and count + live > limit):
                 break
@@ -503,33 +505,23 @@ class EntryLog:
         return count
 
     def _drop_blocks(self, whole: int) -> None:
-        self._limits.disposal.take(self._blocks[:whole])
-        del self._blocks[:whole], self._firsts[:whole]
+        self._limits.disposal.take(self.blocks[:whole])
+        del self.blocks[:whole], self._firsts[:whole]
 
     def __del__(self) -> None:
-        self._limits.disposal.take(self._blocks)
+        self._limits.disposal.take(self.blocks)
 
     def place_behind(self, entry_id: int) -> tuple[int, int]:
         """Where the entries above this ID begin: the number of a block, and a place there."""
         at = max(bisect_right(self._firsts, entry_id) - 1, 0)
-        return at, self._blocks[at].before(entry_id + 1) if self._blocks else 0
-
-    @property
-    def packer(self) -> Packer:
-        """Return who packs the blocks."""
-        return self._limits.packer
+        return at, self.blocks[at].before(entry_id + 1) if self.blocks else 0
 
     # --- looking inside -------------------------------------------------------------------
 
     @property
-    def blocks(self) -> Sequence[Block]:
-        """The blocks in order, to look at."""
-        return self._blocks
-
-    @property
     def block_count(self) -> int:
         """How many blocks there are (``radix-tree-keys``)."""
-        return len(self._blocks)
+        return len(self.blocks)
 
     @property
     def block_keys(self) -> list[int]:
@@ -537,13 +529,13 @@ class EntryLog:
         return self._firsts
 
     def __iter__(self) -> Iterator[int]:
-        for block in self._blocks:
+        for block in self.blocks:
             yield from block.ids_at(0, len(block))
 
     def memory_usage(self) -> int:
         """Bytes that the entries take, about, from a sample of the blocks."""
-        every = len(self._blocks) // _SAMPLE + 1
-        sample = self._blocks[::every]
+        every = len(self.blocks) // _SAMPLE + 1
+        sample = self.blocks[::every]
         count = sum(map(len, sample))
         return self.length * sum(block.memory_usage() for block in sample) // max(count, 1)
 
@@ -553,9 +545,9 @@ class EntryLog:
         """How the entries are grouped in blocks, a value for each block.
 
         There is none if adding the live entries one after the other gives the same block."""
-        if not self._blocks or (len(self._blocks) == 1 and self._blocks[0].is_plain(self._limits)):
+        if not self.blocks or (len(self.blocks) == 1 and self.blocks[0].is_plain(self._limits)):
             return []
-        return [block.outline() for block in self._blocks]
+        return [block.outline() for block in self.blocks]
 
     def arrange(self, layout: Sequence[bytes]) -> None:
         """Groups the entries as in a log that had this layout and the same entries.
@@ -573,13 +565,13 @@ class EntryLog:
         if at != self.length or firsts != sorted(set(firsts)):
             raise ValueError("the layout of a stream does not fit its entries")
         for block in blocks[:-1]:
-            self._limits.packer.add(block)
-        self._blocks, self._firsts = blocks, firsts
+            self.packer.add(block)
+        self.blocks, self._firsts = blocks, firsts
 
     def copy(self) -> EntryLog:
         """An equal, independent log."""
         twin = EntryLog(self._limits)
-        twin._blocks = [block.copy() for block in self._blocks]
+        twin.blocks = [block.copy() for block in self.blocks]
         twin._firsts = self._firsts[:]
         twin.length = self.length
         return twin
@@ -589,8 +581,8 @@ class EntryLog:
         everything = list(self)
         assert everything == sorted(set(everything))
         assert len(everything) == self.length
-        assert self._firsts == [block.first for block in self._blocks]
-        for block in self._blocks:
+        assert self._firsts == [block.first for block in self.blocks]
+        for block in self.blocks:
             assert 0 < len(block) <= block.taken
             assert block.first <= block.lowest <= block.highest <= block.last
             assert block.packed is None or not block.ids

@@ -86,42 +86,40 @@ class Moment:
 
     It knows the beginnings of the IDs that are usual then, so that no integer of 128 bits has to be
     shifted for each entry. Streams that have entries of the same time share the objects of their
-    IDs: ``ids``, and ``texts``, which are bulk strings, from ``first`` on."""
+    IDs: ``_ids``, and ``_texts``, which are bulk strings, from ``first`` on."""
 
-    __slots__ = ("_heads", "_highest", "first", "ids", "ms", "texts")
+    __slots__ = ("_heads", "_highest", "_ids", "_texts", "first", "ms")
 
     def __init__(self, ms: int) -> None:
         self.ms = ms
         self.first = ms << 64
         self._heads = [b"", b"", b""]
         self._highest: i64 = UNKNOWN
-        self.ids = _NO_IDS
-        self.texts = _NO_TEXTS
+        self._ids = _NO_IDS
+        self._texts = _NO_TEXTS
 
-    def shares(self, seq: i64) -> bool:
-        """Return whether the ID with this sequence number, below :data:`USUAL`, is in :attr:`ids`
-        and :attr:`texts`, which it is when it is wanted for the third time at the latest: the
-        numbers of one stream rise, so that it never asks for one twice."""
-        if seq > self._highest:
-            self._highest = seq
-            return False
-        count = len(self.ids)
-        if seq == count:
-            if not count:
-                self.ids, self.texts = [], []
-            number: int = seq  # Else the sum would be a native integer.
-            self.ids.append(self.first + number)
-            self.texts.append(self.text(number))
-            return True
-        return seq < count
+    def id_of(self, seq: i64) -> tuple[int, bytes]:
+        """Return the ID with this sequence number, below :data:`USUAL`, and it as a bulk string.
 
-    def text(self, seq: int) -> bytes:
-        """Return the ID with this sequence number, below :data:`USUAL`, as a bulk string."""
-        digits = 1 if seq < 10 else 2 if seq < 100 else 3
+        Both are kept when they are wanted for the third time at the latest: the numbers of one
+        stream rise, so that it never asks for one twice."""
+        number: int = seq  # Else sums of it would be native integers.
+        kept = len(self._ids)
+        if number < kept:
+            return self._ids[number], self._texts[number]
+        digits = 1 if number < 10 else 2 if number < 100 else 3
         head = self._heads[digits - 1]
         if not head:
             head = self._heads[digits - 1] = _head(self.ms, digits)
-        return head + _ENDS[seq]
+        entry_id, text = self.first + number, head + _ENDS[number]
+        if seq > self._highest:
+            self._highest = seq
+        elif number == kept:
+            if not kept:
+                self._ids, self._texts = [], []
+            self._ids.append(entry_id)
+            self._texts.append(text)
+        return entry_id, text
 
 
 def text_of(ms: int, seq: int) -> bytes:

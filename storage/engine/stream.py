@@ -182,9 +182,8 @@ class Stream:
     def add_run(self, run: Run) -> list[bytes]:
         """Appends entries whose IDs are above :attr:`last_id`; returns their RESP forms."""
         payloads = self.log.append_run(run)
-        self.last_id = run.last
-        if run.ms >= 0:
-            self._last_ms, self._last_seq = run.ms, run.seq + len(payloads) - 1
+        self._last_id, self._last_ms = run.last, run.ms
+        self._last_seq = run.seq + len(payloads) - 1 if run.ms >= 0 else ids.UNKNOWN
         self.entries_added += len(payloads)
         return payloads
 

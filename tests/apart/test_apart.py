@@ -144,8 +144,8 @@ def run_pipeline(environment: Environment, folder: Path, url: str, *command: str
     file = folder / "orders.toml"
     file.write_text(PIPELINE.format(url=url))
     for _ in range(2):
-        words = (environment.bin / command[0], *command[1:], "run", file, "--once")
-        done = environment.run(*words, cwd=folder)
+        words = (*command[1:], "run", str(file), "--once")
+        done = environment.run(environment.bin / command[0], *words, cwd=folder)
         assert done.returncode == 0, done.stderr
     program = "import pyarrow.parquet as p; print(*p.read_table('lake')['item'].to_pylist())"
     done = environment.run(environment.bin / "python", "-c", program, cwd=folder)

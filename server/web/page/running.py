@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from protocol.encoder import bulk
 from server.net.admission import farewell
 from server.services import Services
-from server.state.session import Session
+from server.state.session import Session, SilentWire
 from server.web.page.page_request import PageRequest, Refused
 from server.web.page.wording import counted, number, shown
 
@@ -111,8 +111,9 @@ def _argument(word: bytes) -> str:
     return f'"{text}"' if " " in text else text
 
 
-class _Answer:
-    """Waits until what was done is as safe as the settings promise."""
+class _Safety:
+    """Waits until what was done is as safe as the settings promise: true if it is, false if nobody
+    can say."""
 
     ended = False
 
@@ -120,35 +121,20 @@ class _Answer:
         self.safe: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def release(self, data: bytes | None) -> None:
-        """It is."""
+        """Ends the wait, as it is safe."""
         self._settle(True)
 
     def abandon(self) -> None:
-        """Nobody knows."""
+        """Ends the wait, as nobody will ever say."""
         self._settle(False)
-
-    def close(self) -> None:
-        """The connection of a client would end."""
-        self.abandon()
-
-    def send(self, data: bytes) -> None:
-        """A browser is sent nothing that it has not asked for."""
-
-    def traffic(self) -> dict[str, int]:
-        """Return that there are no buffers."""
-        return {}
-
-    def waiting_bytes(self) -> tuple[int, int]:
-        """Return that nothing waits."""
-        return 0, 0
 
     @property
     def is_debugging(self) -> bool:
-        """The page is frozen with everything else."""
+        """Whether it goes on where all is frozen: the page does not."""
         return False
 
     def check_output(self, more: int = 0) -> bool:
-        """Little waits for a browser."""
+        """Whether too much waits to be sent: never for a browser."""
         return False
 
     def _settle(self, safe: bool) -> None:
@@ -171,8 +157,8 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> Async
     session.name = b"page"
     session.log_in(account)
     session.db = state.keyspace.databases[action.db]
-    answer = _Answer()
-    session.link.wire = answer
+    safety = _Safety()
+    session.link.wire = SilentWire(safety.abandon)
     state.sessions[session.id] = session
     done = 0
     try:
@@ -187,8 +173,8 @@ async def run(server: Services, user: bytes, peer: str, action: Action) -> Async
                     refused.text += f" Before that:{action.told(done)}"
                 raise
             yield done
-        server.commit.hold(answer, b"")
-        if not await answer.safe:
+        server.commit.hold(safety, b"")
+        if not await safety.safe:
             raise Refused("It may or may not be on the disk: writing has failed.", 500)
     finally:
         farewell(server, session)

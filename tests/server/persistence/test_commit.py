@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import re
@@ -141,7 +142,9 @@ STATES = {
 
 def table() -> list[tuple[str, str, str]]:
     """The table of the module: event, state, and the state after it."""
-    text = module.__doc__
+    assert module.__file__ is not None
+    source = Path(module.__file__).with_name("commit.py")  # Compiled, a module has no docstring.
+    text = ast.get_docstring(ast.parse(source.read_text()))
     assert text is not None
     block = text[text.index("    event ") :].split("\n\n")[0]
     head, *rows = [re.split(r"  +", line.strip()) for line in block.splitlines()]

@@ -60,13 +60,16 @@ def test_entries_are_spelt_as_they_are_one_by_one(
 def test_ids_that_streams_ask_for_again_are_shared() -> None:
     moment = Moment(MS)
     asked = [0, 1, 0, 2, 0, 1, 1, 3, 3]
-    shared = [moment.shares(seq) for seq in asked]
-    assert shared == [False, False, True, False, True, True, True, False, False]
-    assert moment.ids == [ids.join(MS, 0), ids.join(MS, 1)]
-    assert (
-        moment.texts == [moment.text(0), moment.text(1)] == [bulk(ids.text(n)) for n in moment.ids]
-    )
-    assert not Moment(MS + 1).ids
+    named = [moment.id_of(seq) for seq in asked]
+    wanted = [ids.join(MS, seq) for seq in asked]
+    assert named == [(entry_id, bulk(ids.text(entry_id))) for entry_id in wanted]
+
+    def share(first: int, second: int) -> list[bool]:
+        return [one is other for one, other in zip(named[first], named[second], strict=True)]
+
+    # From the second time on as long as the numbers below are shared, too.
+    assert share(2, 4) == share(5, 6) == [True, True]
+    assert share(0, 2) == share(1, 5) == share(7, 8) == [False, False]
 
 
 def test_a_run_may_go_on_in_the_next_millisecond() -> None:

@@ -49,7 +49,7 @@ def test_what_was_kept_is_counted_when_it_is_freed() -> None:
 def test_info_tells_what_is_freed_and_what_waits_for_it() -> None:
     direct = Direct()
     client = direct.client()
-    direct.server.state.keyspace.limits.disposal.take(filled(StreamLimits(), LONG)._blocks)
+    direct.server.state.keyspace.limits.disposal.take(filled(StreamLimits(), LONG).blocks)
 
     def shown() -> list[str]:
         reply = client.send("INFO", "memory") or b""
