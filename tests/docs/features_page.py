@@ -86,7 +86,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
 of their own have theirs inside."""
 
 NAMED: Final = 3
-"""How many modules that import a feature are named; of more than that the number is said."""
+"""How many modules that import a feature are named."""
+
+SOME: Final = 10
+"""How many are some; more are many. Their number would be another one with many a change."""
 
 COUNTED: Final = (".py", ".lua", ".html", ".js", ".css")
 """What counts as a file with lines."""
@@ -114,13 +117,15 @@ def module_of(path: str) -> str:
 
 
 def importers(paths: list[str]) -> str:
-    """Which modules outside of these import something there, or how many if there are more."""
+    """Which modules outside of these import something there, or whether there are some or many."""
     inside = [module_of(path) for path in paths]
     within = {module for module in SOURCES if any(is_in(module, each) for each in inside)}
     graph = present()
     found = sorted(module for module in graph.keys() - within if graph[module] & within)
     files = ", ".join(f"`{name_of(module)}`" for module in found)
-    return (files or "none") if len(found) <= NAMED else f"{len(found)} modules"
+    if len(found) <= NAMED:
+        return files or "none"
+    return "some modules" if len(found) <= SOME else "many modules"
 
 
 def name_of(module: str) -> str:
