@@ -43,13 +43,6 @@ def test_every_room_has_a_row_in_the_table_of_the_architecture() -> None:
     assert set(rooms) <= rows
 
 
-def test_the_rows_of_the_server_stand_in_the_order_of_its_layers() -> None:
-    text = (ROOT / "docs/architecture.md").read_text()
-    rows = re.findall(r"^\| `server/([a-z_]+)(?:/|\.py)`", text, re.MULTILINE)
-    layers = [layer for layer in LAYERS["server"] if layer != "cron"]
-    assert rows == layers
-
-
 def test_every_arrow_of_the_import_graph_points_up() -> None:
     graph = part_graph(present())
     rows = rows_of(graph)

@@ -3,7 +3,7 @@
 What is left out differs of itself: how entries lie in nodes, when consumers were last seen, how
 strings are encoded (which no RDB file says), and what only Penstock knows, which are idempotent
 IDs. Keys whose names begin with :data:`NEWER` may be changed by commands that the replicas do not
-know: of these, what decision 10 says is left out as well.
+know: of these, what docs/append-only-file.md says is left out as well.
 """
 
 from __future__ import annotations

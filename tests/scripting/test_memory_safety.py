@@ -1,7 +1,7 @@
 """Scripts that make Lua 5.1.5, or what surrounds it, write where it must not: the server goes on.
 
 Each is what a published hole was described with, or what was found beside it; see
-docs/decisions/0013-lua-safety.md. A server that dies of one fails the test of it.
+docs/scripting.md. A server that dies of one fails the test of it.
 """
 
 from __future__ import annotations
