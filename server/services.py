@@ -18,6 +18,7 @@ made later, it is a *wire*: an attribute of the earlier one, set here and nowher
     reactions.units ------------> journal                 effects of a transaction stay together
     persistence.when_emptied ---> scripting.functions     libraries go with the data
     persistence.when_loaded ----> policies.reload         deadlines follow from what was loaded
+    interception.wake ----------> reactions.drain         who waits for workers to be at rest looks
 
 One switch of :class:`.Reactions` is not set here: ``record`` is turned on by the journal as long as
 the append-only file or replication reads it.
@@ -170,6 +171,7 @@ class Services:
         self.state.users.new_rate = self.access.limits.new_rate
         self.persistence.when_emptied = self.scripting.functions.forget
         self.persistence.when_loaded = policies.reload
+        self.interception.wake = reactions.drain
 
     # --- for tests ------------------------------------------------------------------------
 

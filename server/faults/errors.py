@@ -17,12 +17,35 @@ DEBUG_IS_SPARED: Final = "ERR DEBUG FAULT: no fault strikes DEBUG, or nobody cou
 NO_FAULTY_DISK: Final = "ERR DEBUG FAULT: the disk of this server has no faults"
 BAD_DISK_FAULT: Final = "ERR DEBUG FAULT: DISK takes full, slow [milliseconds], error or ok"
 EMPTY_ERROR: Final = "ERR DEBUG FAULT: ERROR needs a text, such as 'ERR try again'"
+HELD_ALREADY: Final = "ERR DEBUG FAULT: RELEASE takes any action but HOLD"
+BAD_RESTORE: Final = "ERR DEBUG SNAPSHOT: RESTORE takes a name, then [CLOCK] [FLUSHSCRIPTS]"
+BAD_PORT_NAME: Final = (
+    "ERR DEBUG PORT: a name has one or more characters, and no blanks, newlines or special ones"
+)
 BAD_PROBABILITY: Final = "ERR DEBUG FAULT: PROBABILITY takes a number above 0 and up to 1"
 
 
 def no_such_snapshot(name: bytes) -> str:
     """DEBUG SNAPSHOT RESTORE of a name that nothing was kept under."""
     return f"ERR DEBUG SNAPSHOT: there is no snapshot '{shown_name(name[:128])}'"
+
+
+def port_is_open(name: bytes) -> str:
+    """DEBUG PORT OPEN of a name that is in use."""
+    return f"ERR DEBUG PORT: '{shown_name(name[:128])}' is open already"
+
+
+def no_port(reason: str) -> str:
+    """The system has no port for DEBUG PORT OPEN."""
+    return f"ERR DEBUG PORT: no port can be opened: {reason}"
+
+
+def bad_rest(states: str) -> str:
+    """DEBUG FAULT REST has no pattern, or is to wait for a state that there is not."""
+    return (
+        "ERR DEBUG FAULT: REST takes one or more of <name-pattern | USER pattern>,"
+        f" then [UNTIL state[,state...]] of {states}, and [TIMEOUT milliseconds]"
+    )
 
 
 def not_put_back(name: str, reason: str) -> str:

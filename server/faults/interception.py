@@ -14,21 +14,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from server.clients.blocking import BlockedClients
 from server.core import reasons
 from server.core.table import Arguments
 from server.faults import errors as fault_errors
 from server.faults.disk import FaultyDisk
+from server.faults.holds import Hold, Holds
+from server.faults.ports import WorkerPorts
 from server.faults.rules import Action, Conditions, FaultList
+from server.faults.workers import Workers
 from server.state.monitors import Trace
 from server.state.server_state import ServerState
-from server.state.session import Session
+from server.state.session import Place, Session
 from server.traffic.output_gate import OutputGate
 from storage.keyspace.copies import Copy
 
 Resume = Callable[[], None]
 """Lets a client go on that was held."""
+
+RESTING: Final[Place] = (-2, b"")
+"""Where those wait who want workers to be at rest; no database has this index."""
+
+
+class Snapshot(NamedTuple):
+    """What a test has kept: the data, the time in Unix milliseconds, and whether it stood still."""
+
+    data: Copy
+    at_ms: int
+    frozen: bool
 
 
 class Outages:
@@ -157,6 +172,20 @@ class Delay:
             self.timer = None
 
 
+class Stirring:
+    """What a parked command calls when it has its reply, and then ``stir``."""
+
+    def __init__(self, then: Resume | None, stir: Resume) -> None:
+        self._then = then
+        self._stir = stir
+
+    def __call__(self) -> None:
+        """Answers the client, and looks again afterwards."""
+        if self._then is not None:
+            self._then()
+        self._stir()
+
+
 class Interception:
     """Whatever is looked at before a request of a client runs.
 
@@ -171,17 +200,24 @@ class Interception:
         disk: FaultyDisk | None,
     ) -> None:
         self._state = state
+        self._blocking = blocking
         self.trace = Trace(lambda: state.clock())
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk
-        self.snapshots: dict[bytes, Copy] = {}
+        self.snapshots: dict[bytes, Snapshot] = {}
         self._delays: dict[Session, Delay] = {}
+        self.holds = Holds()
+        self.ports = WorkerPorts(state, self.stir)
+        self.workers = Workers(state, self.holds, self.ports)
+        self.wake: Callable[[], None]
+        self._stirred = False
 
     @property
     def active(self) -> bool:
         """Whether anything is to be done to requests."""
-        return self.trace.running or self.rules.any or self.outages.any or len(self._delays) > 0
+        some = self.trace.running or self.rules.any or self.outages.any or self.holds.any
+        return some or len(self._delays) > 0 or RESTING in self._blocking.waiting
 
     def update(self) -> None:
         """Sees whether there is still a reason to look at requests."""
@@ -193,15 +229,29 @@ class Interception:
         delay = self._delays.pop(session, None)
         if delay is not None:
             delay.stop()
+        if self.holds.forget(session) or delay is not None:
             self.update()
+        self.stir()
 
     def close(self) -> None:
         """Ends everything that waits for its time."""
         self.outages.end()
         if self.disk is not None:
             self.disk.end()
-        for session in list(self._delays):
+        for session in [*self._delays, *self.holds.held]:
             self.forget(session)
+        for name in list(self.ports.by_name):
+            self.ports.close(name)
+
+    def reset(self, asking: Session) -> None:
+        """Ends everything, for the next test: what is held never runs, and its clients lose their
+        connections, as do those that came by a port, but for the asking one."""
+        for session in list(self.holds.held):
+            session.link.close()
+        for name in list(self.ports.by_name):
+            self.ports.close(name, asking)
+        self.stop_trace()
+        self.clear(None)
 
     # --- the trace ------------------------------------------------------------------------
 
@@ -225,15 +275,47 @@ class Interception:
 
     def clear(self, identity: int | None) -> int:
         """Removes a fault, or all of them with those of the server and of its disk; returns how
-        many went. Without faults no request is delayed any longer."""
+        many went. Without faults no request is delayed or held any longer."""
         gone = self.rules.clear(identity)
         if identity is None:
             gone += self.outages.end()
             gone += int(self.disk is not None and self.disk.end())
             for delay in list(self._delays.values()):
                 asyncio.get_running_loop().call_soon(delay.end)
+            for session in list(self.holds.held):
+                self.holds.release(session, None)
         self.update()
         return gone
+
+    # --- holds, and rest ------------------------------------------------------------------
+
+    def hold(self, session: Session, hold: Hold) -> None:
+        """Lets the request of a client wait for its release."""
+        self.holds.hold(session, hold)
+        self.update()
+
+    def begin_rest(self) -> None:
+        """Somebody is about to wait at :data:`RESTING`, and has to hear of each request."""
+        self._state.note(reasons.FAULTS, True)
+
+    def follow(self, session: Session) -> None:
+        """Stirs when a command of the client has its reply that is parked, or takes long."""
+        parked = session.parked
+        if parked is not None and not isinstance(parked.callback, Stirring):
+            parked.callback = Stirring(parked.callback, self.stir)
+
+    def stir(self) -> None:
+        """A client comes, goes or sends something, or is answered: when that is over, who waits for
+        rest looks again."""
+        if not self._stirred and RESTING in self._blocking.waiting:
+            self._stirred = True
+            asyncio.get_running_loop().call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        self._stirred = False
+        self._blocking.signal(*RESTING)
+        self.wake()
+        self.update()
 
     # --- delays ---------------------------------------------------------------------------
 

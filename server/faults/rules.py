@@ -27,6 +27,7 @@ RESET: Final = "RESET"
 CUT: Final = "CUT"
 DROP: Final = "DROP"
 NO_REPLY: Final = "NOREPLY"
+HOLD: Final = "HOLD"
 READY: Final = "READY"
 """The kinds of actions. READY is an error that Redis gives by itself."""
 
@@ -152,6 +153,7 @@ class Conditions(NamedTuple):
     command: str | None
     key: bytes | None = None
     client: bytes | None = None
+    user: bytes | None = None
     after: int = 0
     times: int | None = None
     probability: float = 1.0
@@ -159,11 +161,12 @@ class Conditions(NamedTuple):
 
 
 class Strike(NamedTuple):
-    """An action that happens to a command, and its key that met the condition, empty if it has
-    none."""
+    """An action that happens to a command, its key that met the condition, empty if it has none,
+    and the number of the fault."""
 
     action: Action
     key: bytes
+    fault: int
 
 
 class Fault:
@@ -189,13 +192,15 @@ class Fault:
         """Whether it has struck as often as it was to."""
         return self.struck == self.conditions.times
 
-    def try_on(self, command: Command, args: Arguments, client: bytes) -> Strike | None:
+    def try_on(
+        self, command: Command, args: Arguments, client: bytes, user: bytes
+    ) -> Strike | None:
         """Counts the command of a client with this name if it matches; what happens to it."""
         if not self._is_meant(command):
             return None
-        wanted = self.conditions.client
-        if wanted is not None and not matches(wanted, client):
-            return None
+        for wanted, name in ((self.conditions.client, client), (self.conditions.user, user)):
+            if wanted is not None and not matches(wanted, name):
+                return None
         keys = [key for key, _ in command.key_uses(args)]
         pattern = self.conditions.key
         if pattern is not None:
@@ -206,7 +211,7 @@ class Fault:
         if not self._strikes():
             return None
         self.struck += 1
-        return Strike(self.action, keys[0] if keys else b"")
+        return Strike(self.action, keys[0] if keys else b"", self.id)
 
     def _is_meant(self, command: Command) -> bool:
         """Whether the fault is for this command, whatever its words are."""
@@ -251,10 +256,13 @@ class FaultList:
         self._faults[self._last_id] = Fault(self._last_id, words, conditions, action)
         return self._last_id
 
-    def strike(self, command: Command, args: Arguments, client: bytes) -> Strike | None:
-        """Return what happens to a command of a client with this name; ``None`` if nothing does."""
+    def strike(
+        self, command: Command, args: Arguments, client: bytes, user: bytes = b""
+    ) -> Strike | None:
+        """Return what happens to a command of a client with this name, and of this user; ``None``
+        if nothing does."""
         for fault in self._faults.values():
-            strike = fault.try_on(command, args, client)
+            strike = fault.try_on(command, args, client, user)
             if strike is not None:
                 if fault.is_over:
                     del self._faults[fault.id]

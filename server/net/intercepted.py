@@ -18,6 +18,7 @@ from server.core.table import Command
 from server.dispatch.refusals import is_reset
 from server.faults import errors as fault_errors
 from server.faults import rules
+from server.faults.holds import Hold
 from server.faults.interception import Resume
 from server.faults.rules import READY_NAMES, Strike
 from server.services import Services
@@ -52,22 +53,28 @@ def _execute_intercepted(
     interception = server.interception
     if session.follower is not None:
         return server.dispatcher.execute(session, request)
+    interception.stir()
     command, refusal = server.dispatcher.refusals.resolve(session, request)
     spared = command is not None and command.name == _SPARED
     if interception.outages.frozen and not spared:
         interception.outages.hold(session, resume)
         return None
-    if interception.is_delayed(session, request):
+    if interception.is_delayed(session, request) or session in interception.holds.held:
         return None
     if interception.was_delayed(session, request):
         return server.dispatcher.execute(session, request)
-    if interception.trace.running:
-        interception.trace.note(session, command, request)
+    was_held, strike = interception.holds.take_released(session)
+    name = interception.ports.name_of(session)
+    if was_held:
+        interception.update()
+    elif interception.trace.running:
+        interception.trace.note(session, command, request, name)
     if command is None or refusal is not None or spared:
         return server.dispatcher.execute(session, request)
     if interception.outages.read_only and _is_for_primaries(server, session, command, request):
         return server.dispatcher.refuse(session, command, fault_errors.READ_ONLY)
-    strike = interception.rules.strike(command, request, session.name)
+    if not was_held:
+        strike = interception.rules.strike(command, request, name, session.user)
     if strike is None:
         return server.dispatcher.execute(session, request)
     interception.update()
@@ -91,6 +98,9 @@ def _struck(
 ) -> bytes | None:
     """Does to the request what the fault says."""
     kind, text, number = strike.action
+    if kind == rules.HOLD:
+        server.interception.hold(session, Hold(command, request, strike, resume))
+        return None
     if kind == rules.DELAY:
         server.interception.delay(session, request, number, resume)
         return None

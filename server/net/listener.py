@@ -42,6 +42,7 @@ class Listener:
         self.connections = Connections(Adder(services), RoundOutput(services.traffic.turns))
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
+        services.interception.ports.serve(self._connection)
         for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
             self._state.config.listen(setting, self._limit_arguments)
 

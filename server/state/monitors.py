@@ -188,16 +188,16 @@ class Trace:
         """Notes nothing more; what was noted can still be taken."""
         self.running = False
 
-    def note(self, session: Session, command: Command | None, args: Arguments) -> None:
-        """A client sends this, if it is a command; passwords in it are not kept."""
+    def note(self, session: Session, command: Command | None, args: Arguments, name: bytes) -> None:
+        """A client of this name sends this, if it is a command; passwords in it are not kept."""
         if session.id == self._owner or (command is not None and command.name == "debug"):
             return
-        if self.pattern is not None and not matches(self.pattern, session.name):
+        if self.pattern is not None and not matches(self.pattern, name):
             return
         words = list(args) if command is None else list(visible(command, args))
         size = sum(map(len, words))
         now = self._clock()
-        self._noted.append(Traced(now, session.id, session.name, session.db.index, words, size))
+        self._noted.append(Traced(now, session.id, name, session.db.index, words, size))
         self._bytes += size
         while len(self._noted) > self._most or self._bytes > self._most_bytes:
             self._bytes -= self._noted.popleft().size

@@ -255,7 +255,7 @@ class Session:
         self.closing = False
         """Set by a command after whose reply the connection ends."""
         self.paused = False
-        """Whether a request of the client waits for the end of a pause."""
+        """Whether a request of the client waits for the end of a pause, or for a test."""
         self.reset(database, user, authenticated)
 
     def reset(self, database: Database, user: User, authenticated: bool) -> None:
@@ -324,7 +324,7 @@ class Session:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the client waits: with a command that blocks, or for the end of a pause."""
+        """Whether the client waits: with a command that blocks, or one that is held back."""
         return self.paused or self.waiter is not None
 
     @property

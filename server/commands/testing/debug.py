@@ -15,8 +15,10 @@ from server.commands.declare import command, help_reply
 from server.commands.keys.values import encoding_of, references
 from server.commands.testing import debug_faults, debug_reset  # noqa: F401  declare subcommands
 from server.commands.testing.subcommands import SUBCOMMANDS, require_serving, subcommand, unknown
+from server.core.outcomes import Outcome
 from server.core.table import Arguments
 from server.faults import errors as fault_errors
+from server.faults.interception import Snapshot
 from server.persistence.manager import PersistenceError
 from server.runtime.arguments import INT64_MAX, integer_between
 from server.runtime.clock import LATEST_MS
@@ -262,20 +264,37 @@ def _clock_step(server: Services, way: bytes, number: int | None) -> int:
 
 
 def _take_snapshot(server: Services, name: bytes) -> Reply:
-    server.interception.snapshots[name] = copy_of(server.state.keyspace)
+    state = server.state
+    taken = Snapshot(copy_of(state.keyspace), state.clock(), state.timekeeper.frozen)
+    server.interception.snapshots[name] = taken
     return OK
 
 
-def _restore_snapshot(server: Services, name: bytes) -> Reply:
+def _restore_snapshot(
+    server: Services, session: Session, name: bytes, options: set[bytes]
+) -> Reply:
     """Put a copy back. What was changed is written to the append-only file and to replicas as by
     any command that writes, so a disk that cannot take it prevents it."""
     state = server.state
-    copy = server.interception.snapshots.get(name)
-    if copy is None:
+    kept = server.interception.snapshots.get(name)
+    if kept is None:
         raise CommandError(fault_errors.no_such_snapshot(name))
     if state.disk_error is not None:
         raise CommandError(errors.disk_error(state.disk_error))
-    put_back(state.keyspace, copy)
+    if b"CLOCK" in options:
+        state.keyspace.now_ms = kept.at_ms  # What has expired since has not yet.
+    put_back(state.keyspace, kept.data)
+    if b"CLOCK" in options:
+        # What becomes due is due with the data of that time.
+        server.reactions.apply(session)
+        if kept.frozen:
+            state.freeze_clock()
+        else:
+            state.release_clock()
+        server.cron.turn_clock(kept.at_ms - state.clock())
+        session.seen_ms = state.clock()
+    if b"FLUSHSCRIPTS" in options:
+        server.scripting.flush()
     server.tracking.flush()
     return OK
 
@@ -286,18 +305,21 @@ def _drop_snapshot(server: Services, name: bytes) -> Reply:
 
 _SNAPSHOT_WAYS: Final = {
     b"TAKE": _take_snapshot,
-    b"RESTORE": _restore_snapshot,
     b"DROP": _drop_snapshot,
 }
+_RESTORE_OPTIONS: Final = frozenset({b"CLOCK", b"FLUSHSCRIPTS"})
 
 
 @subcommand(
     ("SNAPSHOT TAKE <name>", "Keeps all data as it is now, in memory, under this name."),
-    ("SNAPSHOT RESTORE <name>", "Puts it back, in place of everything there is."),
+    (
+        "SNAPSHOT RESTORE <name> [CLOCK] [FLUSHSCRIPTS]",
+        "Puts it back, in place of everything there is; the time as well, and without scripts.",
+    ),
     ("SNAPSHOT DROP <name>", "Forgets it; tells whether it was there."),
     ("SNAPSHOT LIST", "Lists the names."),
-    syntax="SNAPSHOT <TAKE name | RESTORE name | DROP name | LIST>",
-    counts=range(1, 3),
+    syntax="SNAPSHOT <TAKE name | RESTORE name [CLOCK] [FLUSHSCRIPTS] | DROP name | LIST>",
+    counts=range(1, 5),
 )
 def _snapshot(server: Services, session: Session, args: Arguments) -> Reply:
     """Takes, restores, drops or lists snapshots. Not within a transaction, of which the rest would
@@ -306,9 +328,15 @@ def _snapshot(server: Services, session: Session, args: Arguments) -> Reply:
     if way == b"LIST" and len(args) == 3:
         return [Bulk(name) for name in sorted(server.interception.snapshots)]
     run = _SNAPSHOT_WAYS.get(way)
-    if run is None or len(args) != 4:
+    options = {word.upper() for word in args[4:]}
+    restores = way == b"RESTORE" and len(args) > 3
+    if not restores and (run is None or len(args) != 4):
         raise unknown(args)
+    if not options <= _RESTORE_OPTIONS:
+        raise CommandError(fault_errors.BAD_RESTORE)
     require_serving(server, session)
+    if run is None:
+        return _restore_snapshot(server, session, args[3], options)
     return run(server, args[3])
 
 
@@ -389,7 +417,7 @@ def _trace_status(server: Services) -> Reply:
     syntax=f"<{' | '.join(SUBCOMMANDS[name].syntax for name in sorted(SUBCOMMANDS))} | HELP>",
     protected=True,
 )
-def debug(server: Services, session: Session, args: Arguments) -> Reply:
+def debug(server: Services, session: Session, args: Arguments) -> Outcome:
     """Runs a subcommand; one that is unknown, or has another shape, is an error."""
     name = args[1].upper()
     if name == b"HELP" and len(args) == 2:

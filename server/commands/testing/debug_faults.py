@@ -8,30 +8,37 @@ from typing import Any, Final
 
 from protocol.errors import CommandError, shown
 from protocol.replies import OK, Bulk, Map, Reply
-from server.commands.testing.subcommands import require_serving, subcommand, unknown
+from server.commands.testing.debug_workers import LONGEST_MS, held, rest
+from server.commands.testing.subcommands import (
+    Handler,
+    Words,
+    require_serving,
+    subcommand,
+    unknown,
+)
+from server.core.outcomes import Outcome
 from server.core.table import Arguments, Command, Table, find_by_name, subcommands
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
 from server.faults.rules import READY_NAMES, Action, Conditions, Fault
-from server.runtime.arguments import INT64_MAX, integer_between, parse_integer
+from server.runtime.arguments import INT64_MAX, integer_between
 from server.services import Services
 from server.state.session import Session
 
-LONGEST_MS: Final = 86_400_000
-"""How long a fault may last: a day."""
 SLOW_MS: Final = 1000
 """How much longer a sync takes, unless it is said."""
 MOST_BYTES: Final = 2**31 - 1
 ANY: Final = b"*"
 """In place of a command: any of them."""
 
-_OPTIONS: Final = ("KEY", "CLIENT", "AFTER", "TIMES", "PROBABILITY", "SEED")
+_OPTIONS: Final = ("KEY", "CLIENT", "USER", "AFTER", "TIMES", "PROBABILITY", "SEED")
 _WITH_NUMBER: Final = {rules.DELAY: LONGEST_MS, rules.CUT: MOST_BYTES}
-_ALONE: Final = (rules.CLOSE, rules.RESET, rules.DROP, rules.NO_REPLY)
+_ALONE: Final = (rules.CLOSE, rules.RESET, rules.DROP, rules.NO_REPLY, rules.HOLD)
 _ACTIONS: Final = (
     f"{rules.ERROR} text, {rules.DELAY} ms, {rules.CLOSE}, {rules.RESET},"
-    f" {rules.CUT} bytes, {rules.DROP}, {rules.NO_REPLY}, {', '.join(READY_NAMES)}"
+    f" {rules.CUT} bytes, {rules.DROP}, {rules.NO_REPLY}, {rules.HOLD},"
+    f" {', '.join(READY_NAMES)}"
 )
 _NUMBER: Final = re.compile(rb"\d+\.?\d*(?:[eE]-?\d+)?|\.\d+(?:[eE]-?\d+)?")
 
@@ -39,36 +46,7 @@ _NUMBER: Final = re.compile(rb"\d+\.?\d*(?:[eE]-?\d+)?|\.\d+(?:[eE]-?\d+)?")
 # --- ADD -------------------------------------------------------------------------------------
 
 
-class _Words:
-    """The words behind ADD, read one by one. Raises :class:`CommandError`."""
-
-    def __init__(self, words: Arguments) -> None:
-        self._words = words
-        self._at = 0
-
-    def next(self) -> bytes | None:
-        """The next word, ``None`` at the end."""
-        if self._at == len(self._words):
-            return None
-        self._at += 1
-        return self._words[self._at - 1]
-
-    def value(self, name: str) -> bytes:
-        """The value of the option or the action of this name."""
-        value = self.next()
-        if value is None:
-            raise CommandError(fault_errors.value_missing(name))
-        return value
-
-    def number(self, name: str, low: int, high: int) -> int:
-        """Return the value of an option or action that is an integer within bounds."""
-        number = parse_integer(self.value(name))
-        if number is None or not low <= number <= high:
-            raise CommandError(fault_errors.bad_number(name, low, high))
-        return number
-
-
-def _probability(words: _Words) -> float:
+def _probability(words: Words) -> float:
     text = words.value("PROBABILITY")
     value = float(text) if _NUMBER.fullmatch(text) else 0.0
     if not 0 < value <= 1:
@@ -76,9 +54,10 @@ def _probability(words: _Words) -> float:
     return value
 
 
-_READERS: Final[dict[str, Callable[[_Words], Any]]] = {
+_READERS: Final[dict[str, Callable[[Words], Any]]] = {
     "KEY": lambda words: words.value("KEY"),
     "CLIENT": lambda words: words.value("CLIENT"),
+    "USER": lambda words: words.value("USER"),
     "AFTER": lambda words: words.number("AFTER", 0, INT64_MAX),
     "TIMES": lambda words: words.number("TIMES", 1, INT64_MAX),
     "PROBABILITY": _probability,
@@ -89,7 +68,7 @@ _READERS: Final[dict[str, Callable[[_Words], Any]]] = {
 
 def parse_fault(table: Table, words: Arguments) -> tuple[Conditions, Action]:
     """Parse the words behind ADD. Raises :class:`CommandError`."""
-    rest = _Words(words[1:])
+    rest = Words(words[1:])
     command = _command(table, words[0])
     options: dict[str, Any] = {}
     while True:
@@ -102,10 +81,7 @@ def parse_fault(table: Table, words: Arguments) -> tuple[Conditions, Action]:
         if name in options:
             raise CommandError(fault_errors.given_twice(name))
         options[name] = _READERS[name](rest)
-    action = _action(name, word, rest)
-    surplus = rest.next()
-    if surplus is not None:
-        raise CommandError(fault_errors.behind_action(surplus))
+    action = _last_action(name, word, rest)
     _require_fitting(command, "KEY" in options, action)
     given = {option.lower(): value for option, value in options.items()}
     return Conditions(None if command is None else command.fullname, **given), action
@@ -123,7 +99,16 @@ def _command(table: Table, name: bytes) -> Command | None:
     return found
 
 
-def _action(name: str, word: bytes, rest: _Words) -> Action:
+def _last_action(name: str, word: bytes, rest: Words) -> Action:
+    """The action, behind which nothing may follow."""
+    action = _action(name, word, rest)
+    surplus = rest.next()
+    if surplus is not None:
+        raise CommandError(fault_errors.behind_action(surplus))
+    return action
+
+
+def _action(name: str, word: bytes, rest: Words) -> Action:
     if name in READY_NAMES:
         return Action(rules.READY, name)
     if name in _ALONE:
@@ -181,6 +166,23 @@ def _clear(server: Services, session: Session, args: Arguments) -> Reply:
     return server.interception.clear(identity)
 
 
+def _release(server: Services, session: Session, args: Arguments) -> Reply:
+    if len(args) < 4:
+        raise unknown(args)
+    identity, words = integer_between(args[3], 0, INT64_MAX), Words(args[4:])
+    word = words.next()
+    action = None if word is None else _last_action(shown(word).upper(), word, words)
+    if action == Action(rules.HOLD):
+        raise CommandError(fault_errors.HELD_ALREADY)
+    client, holds = server.state.sessions.get(identity), server.interception.holds
+    if client is None or client not in holds.held:
+        return 0
+    if action is not None:
+        _require_fitting(holds.held[client].command, False, action)
+    holds.release(client, action)
+    return 1
+
+
 # --- faults of the whole server ----------------------------------------------------------------
 
 
@@ -188,7 +190,7 @@ def _duration(args: Arguments) -> int:
     """How long it lasts, in milliseconds. Raises :class:`CommandError`."""
     if len(args) != 4:
         raise unknown(args)
-    return _Words(args[3:]).number(shown(args[2]).upper(), 0, LONGEST_MS)
+    return Words(args[3:]).number(shown(args[2]).upper(), 0, LONGEST_MS)
 
 
 def _fail_over(server: Services, session: Session, args: Arguments) -> Reply:
@@ -213,7 +215,7 @@ def _spoil_disk(server: Services, session: Session, args: Arguments) -> Reply:
         raise unknown(args)
     way = shown(args[3]).upper()
     if way == SLOW and len(args) == 5:
-        disk.begin(way, _Words(args[4:]).number(way, 0, LONGEST_MS))
+        disk.begin(way, Words(args[4:]).number(way, 0, LONGEST_MS))
     elif len(args) > 4 or way not in (FULL, SLOW, ERROR, "OK"):
         raise CommandError(fault_errors.BAD_DISK_FAULT)
     elif way == "OK":
@@ -223,10 +225,13 @@ def _spoil_disk(server: Services, session: Session, args: Arguments) -> Reply:
     return OK
 
 
-_WAYS: Final = {
+_WAYS: Final[dict[bytes, Handler]] = {
     b"ADD": _add,
     b"LIST": _list,
     b"CLEAR": _clear,
+    b"HELD": held,
+    b"RELEASE": _release,
+    b"REST": rest,
     b"FAILOVER": _fail_over,
     b"FREEZE": _freeze,
     b"DISK": _spoil_disk,
@@ -235,13 +240,23 @@ _WAYS: Final = {
 
 @subcommand(
     (
-        "FAULT ADD <command|*> [KEY <pattern>] [CLIENT <name-pattern>] [AFTER <n>]"
-        " [TIMES <n>] [PROBABILITY <p>] [SEED <s>] <action>",
+        "FAULT ADD <command|*> [KEY <pattern>] [CLIENT <name-pattern>] [USER <pattern>]"
+        " [AFTER <n>] [TIMES <n>] [PROBABILITY <p>] [SEED <s>] <action>",
         "Lets it happen to commands that clients send. Actions: ERROR <text>, DELAY <ms>,"
-        f" CLOSE, RESET, CUT <bytes>, DROP, NOREPLY, {', '.join(READY_NAMES)}.",
+        f" CLOSE, RESET, CUT <bytes>, DROP, NOREPLY, HOLD, {', '.join(READY_NAMES)}.",
     ),
     ("FAULT LIST", "Lists the faults, with how often each has matched and struck."),
     ("FAULT CLEAR [<id>]", "Removes a fault, or ends all of them; tells how many."),
+    ("FAULT HELD", "Lists the clients whose commands are held."),
+    (
+        "FAULT RELEASE <client-id> [<action>]",
+        "Lets a held command run, or an action happen to it; tells whether there was one.",
+    ),
+    (
+        "FAULT REST <name-pattern|USER <pattern>> [...] [UNTIL <state[,state...]>] [TIMEOUT <ms>]",
+        "Answers what workers do as soon as each is in one of the states: held, parked or gone"
+        " unless it is said.",
+    ),
     (
         "FAULT FAILOVER <milliseconds>",
         "Ends waits and refuses writes as a replica for so long; then others lose their"
@@ -252,14 +267,16 @@ _WAYS: Final = {
         "FAULT DISK <full|slow [<milliseconds>]|error|ok>",
         "Lets the append-only file fail, or take long to be synced; ok ends it.",
     ),
-    syntax="FAULT <ADD command [KEY pattern] [CLIENT name-pattern] [AFTER count] [TIMES count]"
-    " [PROBABILITY probability] [SEED seed] <ERROR text | DELAY milliseconds | CLOSE | RESET"
-    f" | CUT bytes | DROP | NOREPLY | {' | '.join(READY_NAMES)}> | LIST"
-    " | CLEAR [id] | FAILOVER milliseconds | FREEZE milliseconds"
+    syntax="FAULT <ADD command [KEY pattern] [CLIENT name-pattern] [USER user-pattern]"
+    " [AFTER count] [TIMES count] [PROBABILITY probability] [SEED seed] <ERROR text"
+    " | DELAY milliseconds | CLOSE | RESET | CUT bytes | DROP | NOREPLY | HOLD"
+    f" | {' | '.join(READY_NAMES)}> | LIST | CLEAR [id] | HELD | RELEASE client-id [action]"
+    " | REST name-pattern [name-pattern ...] [UNTIL states] [TIMEOUT milliseconds]"
+    " | FAILOVER milliseconds | FREEZE milliseconds"
     " | DISK <FULL | SLOW [milliseconds] | ERROR | OK>>",
     counts=range(1, 1024),
 )
-def fault(server: Services, session: Session, args: Arguments) -> Reply:
+def fault(server: Services, session: Session, args: Arguments) -> Outcome:
     """Adds, lists or clears faults, or lets one befall the whole server."""
     way = _WAYS.get(args[2].upper())
     if way is None:

@@ -8,13 +8,15 @@ from typing import Final, NamedTuple
 
 from protocol import errors
 from protocol.errors import CommandError
-from protocol.replies import Reply
+from server.core.outcomes import Outcome
 from server.core.table import Arguments, arity_of
+from server.faults import errors as fault_errors
+from server.runtime.arguments import parse_integer
 from server.services import Services
 from server.state.server_state import Phase
 from server.state.session import Session
 
-Handler = Callable[[Services, Session, Arguments], Reply]
+Handler = Callable[[Services, Session, Arguments], Outcome]
 
 _SIGNS: Final = re.compile("[<>]")
 
@@ -50,6 +52,35 @@ def subcommand(
         return handler
 
     return register
+
+
+class Words:
+    """Words of a request, read one by one. Raises :class:`CommandError`."""
+
+    def __init__(self, words: Arguments) -> None:
+        self._words = words
+        self._at = 0
+
+    def next(self) -> bytes | None:
+        """The next word, ``None`` at the end."""
+        if self._at == len(self._words):
+            return None
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def value(self, name: str) -> bytes:
+        """The value of the option or the action of this name."""
+        value = self.next()
+        if value is None:
+            raise CommandError(fault_errors.value_missing(name))
+        return value
+
+    def number(self, name: str, low: int, high: int) -> int:
+        """Return the value of an option or action that is an integer within bounds."""
+        number = parse_integer(self.value(name))
+        if number is None or not low <= number <= high:
+            raise CommandError(fault_errors.bad_number(name, low, high))
+        return number
 
 
 def require_serving(server: Services, session: Session) -> None:

@@ -11,7 +11,8 @@ def sent(trace: Trace, direct: Direct, *words: str, name: bytes = b"") -> None:
     session = direct.server.state.new_session(7)
     session.name = name
     table = direct.server.state.table
-    trace.note(session, table.get(words[0].encode()), [word.encode() for word in words])
+    given = [word.encode() for word in words]
+    trace.note(session, table.get(words[0].encode()), given, session.name)
 
 
 def started(most: int = 100, most_bytes: int = 1000) -> tuple[Trace, Direct]:

@@ -9,7 +9,7 @@ from tests.support.direct import Direct, DirectClient
 from tests.support.wire import bulk
 
 ACTIONS = (
-    "ERROR text, DELAY ms, CLOSE, RESET, CUT bytes, DROP, NOREPLY,"
+    "ERROR text, DELAY ms, CLOSE, RESET, CUT bytes, DROP, NOREPLY, HOLD,"
     " LOADING, READONLY, OOM, NOGROUP, BUSY, MOVED, MASTERDOWN"
 )
 MISSING = f"the action is missing: one of {ACTIONS}"
@@ -17,7 +17,7 @@ UNKNOWN = "unknown subcommand or wrong number of arguments for 'FAULT'. Try DEBU
 
 
 def neither(word: str) -> str:
-    options = "KEY, CLIENT, AFTER, TIMES, PROBABILITY, SEED"
+    options = "KEY, CLIENT, USER, AFTER, TIMES, PROBABILITY, SEED"
     return f"'{word}' is neither an option ({options}) nor an action ({ACTIONS})"
 
 

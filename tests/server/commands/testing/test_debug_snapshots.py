@@ -174,3 +174,69 @@ def test_policies_come_back_and_are_in_force(direct: Direct, client: DirectClien
     reply = client.send(*read)
     assert reply is not None
     assert b"1-1" in reply, "nobody has acknowledged the entry in time"
+
+
+# --- the clock and scripts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to_ms", [9_000_000, 4_000])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_the_clock_is_put_back_to_where_it_was(
+    direct: Direct, client: DirectClient, to_ms: int, frozen: bool
+) -> None:
+    client.send("DEBUG", "CLOCK", "FREEZE" if frozen else "SET", 5_000)
+    client.send("SET", "s", "v", "PX", 3_000)
+    snapshot(client, "TAKE start")
+    client.send("DEBUG", "CLOCK", "RESET" if frozen else "FREEZE")
+    client.send("DEBUG", "CLOCK", "SET", to_ms)
+    assert snapshot(client, "RESTORE start clock") == OK
+    assert client.send("TIME") == b"*2\r\n$1\r\n5\r\n$1\r\n0\r\n"
+    assert client.send("PTTL", "s") == b":3000\r\n"
+    direct.advance(1_000)
+    now = 5 if frozen else 6
+    assert client.send("TIME") == b"*2\r\n$1\r\n%d\r\n$1\r\n0\r\n" % now
+
+
+def test_what_is_due_later_is_due_with_the_data_of_that_time(client: DirectClient) -> None:
+    client.send("DEBUG", "CLOCK", "FREEZE", 9_000)
+    client.send("SET", "s", "new")
+    snapshot(client, "TAKE start")
+    client.send("DEBUG", "CLOCK", "SET", 1_000)
+    client.send("SET", "s", "old", "PX", 5_000)
+    snapshot(client, "RESTORE start CLOCK")
+    assert client.send("GET", "s") == b"$3\r\nnew\r\n"
+    assert client.send("PTTL", "s") == b":-1\r\n"
+
+
+def test_a_wait_lasts_no_longer_when_the_clock_is_put_back(
+    direct: Direct, client: DirectClient
+) -> None:
+    client.send("DEBUG", "CLOCK", "FREEZE", 5_000)
+    snapshot(client, "TAKE start")
+    client.send("DEBUG", "CLOCK", "SET", 100_000)
+    reader = direct.client()
+    assert reader.send("XREAD", "BLOCK", 500, "STREAMS", "k", "$") is None
+    snapshot(client, "RESTORE start CLOCK")
+    client.send("DEBUG", "CLOCK", "ADVANCE", 500)
+    assert reader.reply_when_woken == b"*-1\r\n"
+
+
+def test_scripts_go_only_if_that_is_said(client: DirectClient) -> None:
+    client.send("SCRIPT", "LOAD", "return 1")
+    sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+    code = "#!lua name=l\nredis.register_function('f', function() return 1 end)"
+    assert client.send("FUNCTION", "LOAD", code) == b"$1\r\nl\r\n"
+    snapshot(client, "TAKE start")
+    snapshot(client, "RESTORE start")
+    assert client.send("SCRIPT", "EXISTS", sha) == b"*1\r\n:1\r\n"
+    snapshot(client, "RESTORE start FLUSHSCRIPTS CLOCK")
+    assert client.send("SCRIPT", "EXISTS", sha) == b"*1\r\n:0\r\n"
+    assert client.send("FUNCTION", "LIST") != b"*0\r\n", "libraries stay"
+
+
+def test_options_that_there_are_not_change_nothing(client: DirectClient) -> None:
+    snapshot(client, "TAKE start")
+    client.send("SET", "s", "v")
+    text = b"-ERR DEBUG SNAPSHOT: RESTORE takes a name, then [CLOCK] [FLUSHSCRIPTS]\r\n"
+    assert snapshot(client, "RESTORE start TIME") == text
+    assert client.send("EXISTS", "s") == b":1\r\n"
