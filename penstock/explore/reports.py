@@ -137,14 +137,14 @@ def told_of_two_clean_runs(difference: Divergence) -> str:
 # --- orders -----------------------------------------------------------------------------------
 
 
-def order_report(exploration: Exploration, found: Sequence[OrderOutcome], bound: str) -> str:
-    """The text for orders that end wrong, the first of which is shown; ``bound`` is what limited
-    them, such as ``at most 1 preemption``."""
+def order_report(exploration: Exploration, found: Sequence[OrderOutcome], how: str) -> str:
+    """The text for orders that end wrong, the first of which is shown; ``how`` says which ones were
+    tried, such as ``with at most 1 preemption``."""
     first = found[0]
     width = max((len(name) for name, _ in first.lanes), default=0)
     others = [outcome.id for outcome in found[1:]]
     more = f" and {len(others) - OTHERS} more" if len(others) > OTHERS else ""
-    tried = _tried(exploration) + (f" with {bound}" if bound else "")
+    tried = _tried(exploration) + (f" {how}" if how else "")
     lines = [
         f"{len(found)} of {tried} {_end(len(found))} wrong. The first: {first.id}",
         *_indented(first.wrong.splitlines()[:LINES_OF_WRONG]),
@@ -160,4 +160,4 @@ def bound_text(preemptions: int | None) -> str:
     """The text for a bound on preemptions; empty for none."""
     if preemptions is None:
         return ""
-    return f"at most {preemptions} {'preemption' if preemptions == 1 else 'preemptions'}"
+    return f"with at most {preemptions} {'preemption' if preemptions == 1 else 'preemptions'}"

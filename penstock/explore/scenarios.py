@@ -151,6 +151,10 @@ class Shard:
         return list(scenarios[self.number - 1 :: self.of])
 
 
+WHOLE: Final = Shard()
+"""All scenarios."""
+
+
 def shard(text: str) -> Shard:
     """The shard that ``1/4`` names; raises :class:`ValueError`."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
