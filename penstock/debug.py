@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from penstock.terminal import json_line, shown
+from penstock.testing.conditions import as_worker
 from penstock.testing.control import PenstockError, as_dict
 from penstock.testing.server import RemoteServer
 from penstock.testing.waiting import TIMEOUT_S
@@ -127,7 +128,9 @@ def _tell(words: list[str], reply: Any) -> None:
     named = [word.lower() for word in words[:2]]
     if named[0] == "group" or named == ["trace", "status"]:
         reply = [as_dict(reply)]
-    elif named == ["fault", "list"]:
-        reply = [as_dict(fault) for fault in reply]
+    elif named in (["fault", "list"], ["fault", "held"], ["port", "list"]):
+        reply = [as_dict(each) for each in reply]
+    elif named == ["fault", "rest"] and reply is not None:
+        reply = [as_worker(pairs) for pairs in as_dict(reply)["workers"]]
     for line in reply if isinstance(reply, list) else [reply]:
         print(line if isinstance(line, str) else json_line(line))

@@ -56,6 +56,12 @@ class AsyncFaults(InThread[Faults]):
     failover = _awaited(Faults.failover)
     freeze = _awaited(Faults.freeze)
     disk = _awaited(Faults.disk)
+    hold = _awaited(Faults.hold)
+    held = _awaited(Faults.held)
+    release = _awaited(Faults.release)
+    rest = _awaited(Faults.rest)
+    open_port = _awaited(Faults.open_port)
+    close_port = _awaited(Faults.close_port)
 
 
 class AsyncPolicies(InThread[Policies]):

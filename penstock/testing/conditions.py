@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
-from penstock.testing.control import Ask, as_dict
-from penstock.testing.waiting import readers_there
+from penstock.testing.control import Ask, WaitTimeout, as_dict
+from penstock.testing.waiting import TIMEOUT_S, readers_there
 
 _STEPS: Final = "allowed: advance(1500) in milliseconds, or advance(hours=1, minutes=0.5)"
 
@@ -92,6 +92,15 @@ class ServerClock:
         self._moved = self._frozen = False
         self.readers = ""
 
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it was told to stand still, and not to run since."""
+        return self._frozen
+
+    def note_put_back(self, frozen: bool) -> None:
+        """Notes that the server shows an earlier time again, and whether that stands still."""
+        self._moved, self._frozen = True, frozen
+
     def reading(self) -> Callable[[], None]:
         """Return a call that sets the clock of a server started anew to what this one shows now.
 
@@ -124,6 +133,7 @@ Action = Literal[
     "CUT",
     "DROP",
     "NOREPLY",
+    "HOLD",
     "LOADING",
     "READONLY",
     "OOM",
@@ -136,6 +146,12 @@ Action = Literal[
 
 _WITH_VALUE: Final = ("ERROR", "DELAY", "CUT")
 """Actions that take a value."""
+
+State = Literal["absent", "gone", "busy", "held", "parked", "idle"]
+"""What a worker does, as far as a server can know."""
+
+_SLICE_S: Final = 1.0
+"""How long a wait for rest keeps others from asking."""
 
 Disk = Literal["ok", "full", "slow", "error"]
 """How the disk of the append-only file is."""
@@ -181,6 +197,7 @@ class Faults:
         *values: str | int,
         key: str | None = None,
         client: str | None = None,
+        user: str | None = None,
         after: int | None = None,
         times: int | None = None,
         probability: float | None = None,
@@ -191,27 +208,96 @@ class Faults:
         ``action`` and its ``values`` are what DEBUG FAULT ADD takes: ``"ERROR", "ERR no"``,
         ``"DELAY", 500`` or ``"DELAY 500"``, ``"CLOSE"``, ``"RESET"``, ``"CUT", 3``, ``"DROP"``,
         ``"NOREPLY"`` or the name of an error such as ``"LOADING"``. It strikes commands one of
-        whose keys fits ``key``, of connections whose name fits ``client``, not the first ``after``
-        of them, then so many ``times``, and with this ``probability``, which is the same each time
-        for the same ``seed``.
+        whose keys fits ``key``, of connections whose name fits ``client`` and whose user fits
+        ``user``, not the first ``after`` of them, then so many ``times``, and with this
+        ``probability``, which is the same each time for the same ``seed``.
 
         Raises :class:`PenstockError` if the server refuses that.
         """
         options = {
             "KEY": key,
             "CLIENT": client,
+            "USER": user,
             "AFTER": after,
             "TIMES": times,
             "PROBABILITY": probability,
             "SEED": seed,
         }
-        # What is one word of text here may be typed as it is in a shell: "DELAY 300".
-        name, *rest = action.split(maxsplit=1)
-        if rest and name.upper() in _WITH_VALUE:
-            action, values = name, (*rest, *values)
         words = [word for pair in options.items() if pair[1] is not None for word in pair]
-        number = self._ask("DEBUG", "FAULT", "ADD", command, *words, action, *values)
+        number = self._ask("DEBUG", "FAULT", "ADD", command, *words, *_action(action, values))
         return Fault(self._ask, number, times)
+
+    # --- workers that are held ------------------------------------------------------------
+
+    def hold(
+        self,
+        command: str = "*",
+        *,
+        key: str | None = None,
+        client: str | None = None,
+        user: str | None = None,
+        after: int | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Lets commands wait before they run, until :meth:`release` or :meth:`clear`, with all that
+        their clients send behind them. The options are those of :meth:`add`."""
+        return self.add(
+            command, "HOLD", key=key, client=client, user=user, after=after, times=times
+        )
+
+    def held(self) -> list[dict[str, Any]]:
+        """The clients whose commands are held, as DEBUG FAULT HELD describes them: ``client`` is
+        the number for :meth:`release`, ``words`` are those of the command."""
+        return [as_dict(client) for client in self._ask("DEBUG", "FAULT", "HELD")]
+
+    def release(self, client: int, action: Action | str = "", *values: str | int) -> bool:
+        """Lets the held command of a client run, or an action happen to it in place of that, such
+        as ``"CLOSE"`` or ``"NOREPLY"``; returns whether one was held.
+
+        Raises :class:`PenstockError` if the server refuses that.
+        """
+        words = _action(action, values) if action else []
+        return bool(self._ask("DEBUG", "FAULT", "RELEASE", client, *words))
+
+    def rest(
+        self,
+        *names: str,
+        users: Sequence[str] = (),
+        until: Sequence[State] = ("held", "parked", "gone"),
+        timeout: float = TIMEOUT_S,
+    ) -> list[dict[str, Any]]:
+        """Waits until each worker is in one of these states: all clients of a name that fits one of
+        ``names``, or of such a user. Returns the ``name``, the ``state`` and the ``clients`` of
+        each, as DEBUG FAULT REST does.
+
+        Raises :class:`WaitTimeout` when so many seconds have passed, and :class:`PenstockError`
+        for a state that there is not.
+        """
+        patterns = [*names, *(word for user in users for word in ("USER", user))]
+        left = timeout
+        while True:
+            part = min(left, _SLICE_S)
+            options = ("UNTIL", ",".join(until), "TIMEOUT", round(part * 1000))
+            reply = as_dict(self._ask("DEBUG", "FAULT", "REST", *patterns, *options))
+            workers = [as_worker(pairs) for pairs in reply["workers"]]
+            left -= part
+            if reply["rest"]:
+                return workers
+            if left <= 0:
+                there = ", ".join(f"{each['name']} is {each['state']}" for each in workers)
+                wanted = " or ".join(until)
+                raise WaitTimeout(f"waited for {timeout:g} seconds until {wanted}: {there}")
+
+    def open_port(self, name: str) -> int:
+        """Opens a port of the server's host; who comes in by it has this name for faults, whatever
+        its library says. Returns its number. All are closed before each test."""
+        return int(self._ask("DEBUG", "PORT", "OPEN", name))
+
+    def close_port(self, name: str) -> bool:
+        """Closes a port, and the connections that came by it; returns whether it was open."""
+        return bool(self._ask("DEBUG", "PORT", "CLOSE", name))
+
+    # --- faults that there are --------------------------------------------------------------
 
     def list(self) -> list[dict[str, Any]]:
         """The faults that are not over, as DEBUG FAULT LIST describes them."""
@@ -220,6 +306,8 @@ class Faults:
     def clear(self) -> None:
         """Ends all faults, those of the disk and of a failover too."""
         self._ask("DEBUG", "FAULT", "CLEAR")
+
+    # --- the whole server -----------------------------------------------------------------
 
     def failover(self, ms: int) -> None:
         """Shows clients what they see when another server takes over: readers that wait get
@@ -234,6 +322,21 @@ class Faults:
         """Sets how the disk of the append-only file is: ``"full"``, ``"slow"`` (each sync takes
         ``ms`` longer), each sync is an ``"error"``, or it is ``"ok"`` again."""
         self._ask("DEBUG", "FAULT", "DISK", state, *(() if ms is None else (ms,)))
+
+
+def _action(action: str, values: Sequence[str | int]) -> list[str | int]:
+    """The words of an action. What is one word of text here may be typed as it is in a shell:
+    ``"DELAY 300"``."""
+    name, *rest = action.split(maxsplit=1)
+    words = [name, *rest] if rest and name.upper() in _WITH_VALUE else [action]
+    return [*words, *values]
+
+
+def as_worker(pairs: list[Any]) -> dict[str, Any]:
+    """Return a worker of DEBUG FAULT REST, with its clients, as dictionaries."""
+    worker = as_dict(pairs)
+    worker["clients"] = [as_dict(client) for client in worker["clients"]]
+    return worker
 
 
 def _listed(ask: Ask) -> list[dict[str, Any]]:

@@ -26,22 +26,28 @@ _numbers: Final = count(1)
 class Snapshot:
     """All data as it was when this was taken, on the server, under a name."""
 
-    def __init__(self, ask: Ask, name: str) -> None:
+    def __init__(self, ask: Ask, name: str, clock: ServerClock) -> None:
         self._ask = ask
+        self._clock = clock
+        self._frozen = clock.is_frozen
         self.name = name
 
-    def restore(self) -> None:
-        """Puts the data back as it was then, as often as is wanted."""
-        self._ask("DEBUG", "SNAPSHOT", "RESTORE", self.name)
+    def restore(self, *, clock: bool = False, scripts: bool = False) -> None:
+        """Puts the data back as it was then, as often as is wanted; with ``clock`` the server's
+        time as well, and with ``scripts`` the script cache is emptied."""
+        words = [*(["CLOCK"] if clock else []), *(["FLUSHSCRIPTS"] if scripts else [])]
+        self._ask("DEBUG", "SNAPSHOT", "RESTORE", self.name, *words)
+        if clock:
+            self._clock.note_put_back(self._frozen)
 
     def drop(self) -> None:
         """Lets the server forget it."""
         self._ask("DEBUG", "SNAPSHOT", "DROP", self.name)
 
 
-def take(ask: Ask, name: str = "") -> Snapshot:
+def take(ask: Ask, name: str, clock: ServerClock) -> Snapshot:
     """Takes a snapshot under this name, in place of an older one, or under a name of its own."""
-    snapshot = Snapshot(ask, name or f"penstock-testing-{next(_numbers)}")
+    snapshot = Snapshot(ask, name or f"penstock-testing-{next(_numbers)}", clock)
     ask("DEBUG", "SNAPSHOT", "TAKE", snapshot.name)
     return snapshot
 
@@ -85,12 +91,17 @@ class Tools(ABC):
 
     def snapshot(self, name: str = "") -> Snapshot:
         """Lets the server keep all data as it is now, under this name or one of its own."""
-        return take(self.ask, name)
+        return take(self.ask, name, self.clock)
 
-    def restore(self, snapshot: Snapshot | str) -> None:
-        """Puts all data back as it was when the snapshot was taken."""
-        name = snapshot if isinstance(snapshot, str) else snapshot.name
-        Snapshot(self.ask, name).restore()
+    def restore(
+        self, snapshot: Snapshot | str, *, clock: bool = False, scripts: bool = False
+    ) -> None:
+        """Puts all data back as it was when the snapshot was taken; see :meth:`Snapshot.restore`.
+
+        Of one that is given by its name it is taken that the clock then stood still if it does."""
+        if isinstance(snapshot, str):
+            snapshot = Snapshot(self.ask, snapshot, self.clock)
+        snapshot.restore(clock=clock, scripts=scripts)
 
     def trace(self, client: str | None = None) -> Trace:
         """Begins to note the commands that clients send, all of them or those of connections whose

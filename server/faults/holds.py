@@ -52,7 +52,7 @@ class Holds:
         session.paused = False
         return True, self._released.pop(session)
 
-    def forget(self, session: Session) -> bool:
-        """The client is gone; whether it had been held."""
-        was_held = self.held.pop(session, None) is not None
-        return self.take_released(session)[0] or was_held
+    def forget(self, session: Session) -> None:
+        """The client is gone."""
+        self.held.pop(session, None)
+        self._released.pop(session, None)

@@ -1,13 +1,16 @@
 """Hold what requests have to pass before they run while a test looks at them or meddles with them.
 
 Unless there is a trace, or a fault of any kind, requests run at once, and XADDs may take the fast
-path (:data:`server.core.reasons.FAULTS`). Nothing here has sockets: :mod:`server.net.intercepted`
+path (:data:`server.core.reasons.FAULTS`). Nothing is sent from here: :mod:`server.net.intercepted`
 lets requests pass, and does to them what the faults say. Faults of the whole server are
 :class:`Outages`: it fails over to another one, or answers nobody for a while. DEBUG is heard all
 the while, so that a test may end them.
 
 **Time.** What takes time here takes it by the clock on the wall, whatever the clock of the server
 says: a test that lets that stand still wants its delays all the same.
+
+**Rest.** Who waits for workers to be at rest is parked at :data:`RESTING`, which is signalled after
+whatever may bring it about: a request, an arrival, a departure, the end of a wait (``stir``).
 """
 
 from __future__ import annotations
@@ -229,8 +232,8 @@ class Interception:
         delay = self._delays.pop(session, None)
         if delay is not None:
             delay.stop()
-        if self.holds.forget(session) or delay is not None:
-            self.update()
+        self.holds.forget(session)
+        self.update()
         self.stir()
 
     def close(self) -> None:

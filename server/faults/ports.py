@@ -51,6 +51,10 @@ class Port:
 
     def _arrived(self, task: asyncio.Task[Any]) -> None:
         self._arriving.discard(task)
+        # A client may have left already, or the port may have been closed.
+        failed = task.cancelled() or task.exception() is not None
+        if not failed and self._socket.fileno() < 0:
+            task.result()[0].abort()
         self._ports.stir()
 
     @property

@@ -11,6 +11,7 @@ from penstock.debug import main
 from penstock.testing import RemoteServer
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
+from tests.support.wire import Client
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -69,6 +70,21 @@ def test_a_trace_is_a_line_of_json_for_each_command(run: Run, server: RemoteServ
     ]
     assert json.loads(run("trace", "status")[1])["running"] == 1
     assert run("trace", "stop") == (0, "OK\n", "")
+
+
+def test_workers_are_lines_of_json(run: Run, server: RemoteServer) -> None:
+    status, port, _ = run("port", "open", "ann")
+    listed = json.loads(run("port", "list")[1])
+    assert (status, listed) == (0, {"name": "ann", "port": int(port), "connections": 0})
+    run("fault", "add", "*", "CLIENT", "ann", "HOLD")
+    with Client(int(port)) as ann:
+        ann.send("GET k")
+        worker = json.loads(run("fault", "rest", "ann")[1])
+        held = json.loads(run("fault", "held")[1])
+        assert worker == {"name": "ann", "state": "held", "clients": [held]}
+        assert held["words"] == ["GET", "k"]
+        assert run("fault", "release", str(held["client"])) == (0, "1\n", "")
+        assert ann.line() == b"$-1\r\n"
 
 
 def test_the_counters_of_a_group_are_an_object(run: Run, server: RemoteServer) -> None:

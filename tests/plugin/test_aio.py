@@ -6,6 +6,7 @@ import asyncio
 import inspect
 
 import pytest
+from redis.asyncio import Redis
 
 from penstock.testing import Penstock, WaitTimeout
 from penstock.testing.aio import AsyncClock, AsyncFaults, AsyncPolicies, AsyncTools
@@ -43,6 +44,22 @@ async def test_everything_else_is_there_too(handle: Penstock) -> None:
     await client.aclose()
 
 
+async def test_workers_are_held_and_come_to_rest(handle: Penstock) -> None:
+    faults = handle.aio.faults
+    port = await faults.open_port("ann")
+    fault = await faults.hold("SET", client="ann", times=1)
+    worker = Redis(port=port)
+    writing = asyncio.ensure_future(worker.set("k", "v"))
+    [resting] = await faults.rest("ann")
+    assert resting["state"] == "held"
+    [held] = await faults.held()
+    assert (held["fault"], held["words"]) == (fault.number, ["SET", "k", "v"])
+    assert await faults.release(held["client"])
+    assert await writing
+    await worker.aclose()
+    assert await faults.close_port("ann")
+
+
 async def test_a_trace_ends_with_a_block_that_fails(handle: Penstock) -> None:
     block = handle.aio.trace()
     trace = await block.__aenter__()
@@ -55,6 +72,8 @@ async def test_a_trace_ends_with_a_block_that_fails(handle: Penstock) -> None:
 
 PLAIN = {"new_client", "new_async_client", "close"}
 """What needs no waiting, or is for the fixture alone."""
+OF_THE_CLOCK = {"reading", "forget", "note_put_back"}
+"""What the clock is told by others."""
 
 
 @pytest.mark.parametrize(
@@ -68,5 +87,5 @@ PLAIN = {"new_client", "new_async_client", "close"}
 )
 def test_no_method_is_missing(plain: type, awaited: type) -> None:
     names = {name for name, _ in inspect.getmembers(plain, inspect.isfunction)}
-    wanted = {name for name in names if not name.startswith("_")} - PLAIN - {"reading", "forget"}
+    wanted = {name for name in names if not name.startswith("_")} - PLAIN - OF_THE_CLOCK
     assert wanted == {name for name in dir(awaited) if not name.startswith("_")}

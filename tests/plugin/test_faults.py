@@ -6,10 +6,11 @@ import threading
 from typing import get_args
 
 import pytest
+from redis import Redis
 from redis.exceptions import BusyLoadingError, ConnectionError, ResponseError
 
 from penstock import testing
-from penstock.testing import Penstock, PenstockError
+from penstock.testing import Penstock, PenstockError, WaitTimeout
 from penstock.testing.conditions import Action
 from server.faults import rules
 
@@ -41,13 +42,14 @@ def test_conditions_reach_the_server(handle: Penstock) -> None:
         "LOADING",
         key="ord*",
         client="work*",
+        user="def*",
         after=1,
         times=3,
         probability=1.0,
         seed=7,
     )
     [listed] = handle.faults.list()
-    text = "XADD KEY ord* CLIENT work* AFTER 1 TIMES 3 PROBABILITY 1.0 SEED 7 LOADING"
+    text = "XADD KEY ord* CLIENT work* USER def* AFTER 1 TIMES 3 PROBABILITY 1.0 SEED 7 LOADING"
     assert listed == {"id": fault.number, "words": text.split(), "matched": 0, "struck": 0}
     worker = handle.new_client(client_name="worker", retry=None)
     handle.client.xadd("orders", {"item": "tea"})
@@ -56,6 +58,75 @@ def test_conditions_reach_the_server(handle: Penstock) -> None:
     with pytest.raises(BusyLoadingError):
         worker.xadd("orders", {"item": "tea"})
     assert handle.client.xlen("orders") == 2
+
+
+def test_a_worker_is_held_at_each_of_its_commands(handle: Penstock) -> None:
+    faults = handle.faults
+    worker = handle.new_client(client_name="worker", retry=None)
+    worker.ping()
+    faults.hold(client="worker")
+
+    def work() -> None:
+        worker.incr("total")
+        worker.incr("total")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for total in (None, "1"):
+        [resting] = faults.rest("work*", users=["nobody"])[:1]
+        assert (resting["name"], resting["state"]) == ("worker", "held")
+        assert handle.client.get("total") == total
+        assert faults.release(resting["clients"][0]["client"])
+    thread.join()
+    assert faults.held() == []
+
+
+def test_what_happens_to_a_held_command_is_said_at_its_release(handle: Penstock) -> None:
+    worker = handle.new_client(retry=None, client_name="worker")
+    worker.ping()
+    handle.faults.hold("INCRBY")
+    failed: list[Exception] = []
+
+    def work() -> None:
+        for _ in range(3):
+            try:
+                worker.incr("total")
+            except (ResponseError, ConnectionError) as error:
+                failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    for action in ("CLOSE", "NOREPLY", "ERROR no ink"):
+        [resting] = handle.faults.rest("worker", until=["held"])
+        handle.faults.release(resting["clients"][0]["client"], action)
+    thread.join()
+    assert [type(error) for error in failed] == [ConnectionError, ConnectionError, ResponseError]
+    assert str(failed[2]) == "no ink"
+    assert handle.client.get("total") == "1", "only NOREPLY executes it"
+    assert not handle.faults.release(1_000_000)
+
+
+def test_who_does_not_come_to_rest_is_told(handle: Penstock) -> None:
+    handle.new_client(client_name="worker").ping()
+    text = r"^waited for 0.01 seconds until held or parked: nobody is gone, worker is idle$"
+    with pytest.raises(WaitTimeout, match=text):
+        handle.faults.rest("nobody", "worker", until=["held", "parked"], timeout=0.01)
+    with pytest.raises(PenstockError, match=r"of absent, gone, busy, held, parked, idle, and"):
+        handle.faults.rest("worker", until=["asleep"])  # type: ignore[list-item]
+
+
+def test_workers_have_ports_that_the_next_test_does_not(handle: Penstock) -> None:
+    port = handle.faults.open_port("ann")
+    worker = Redis(port=port)
+    worker.ping()
+    [resting] = handle.faults.rest("ann", until=["idle"])
+    assert [client["name"] for client in resting["clients"]] == ["ann"]
+    assert handle.faults.close_port("ann")
+    assert not handle.faults.close_port("ann")
+    handle.faults.open_port("ann")
+    handle.server.reset()
+    assert handle.ask("DEBUG", "PORT", "LIST") == []
+    worker.close()
 
 
 def test_all_faults_end_at_once_and_before_each_test(handle: Penstock) -> None:
@@ -73,7 +144,8 @@ def test_what_the_server_refuses_is_told(handle: Penstock) -> None:
 
 def test_every_action_has_a_name_that_type_checkers_know() -> None:
     kinds = {rules.ERROR, rules.DELAY, rules.CLOSE, rules.RESET, rules.CUT, rules.DROP}
-    assert set(get_args(Action)) == {*kinds, rules.NO_REPLY, *rules.READY_NAMES}
+    kinds |= {rules.NO_REPLY, rules.HOLD}
+    assert set(get_args(Action)) == {*kinds, *rules.READY_NAMES}
 
 
 def test_what_can_be_used_is_completed_in_a_console() -> None:

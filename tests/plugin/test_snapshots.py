@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 
 from penstock.testing import Penstock, PenstockError, PenstockServer
@@ -13,7 +16,8 @@ def test_all_data_comes_back_as_often_as_it_shall(handle: Penstock) -> None:
     client.xgroup_create("orders", "kitchen", id="0")
     client.xreadgroup("kitchen", "alice", {"orders": ">"})
     snapshot = handle.snapshot()
-    for restore in (snapshot.restore, lambda: handle.restore(snapshot)):
+    ways: list[Callable[[], None]] = [snapshot.restore, lambda: handle.restore(snapshot)]
+    for restore in ways:
         client.xack("orders", "kitchen", "1-1")
         client.xadd("orders", {"item": "tea"})
         handle.new_client(db=3).set("k", "v")
@@ -24,6 +28,25 @@ def test_all_data_comes_back_as_often_as_it_shall(handle: Penstock) -> None:
     snapshot.drop()
     with pytest.raises(PenstockError, match=rf"^DEBUG SNAPSHOT RESTORE {snapshot.name}: ERR "):
         snapshot.restore()
+
+
+def test_the_clock_and_scripts_are_put_back_if_that_is_wanted(handle: Penstock) -> None:
+    handle.clock.freeze(1000)
+    snapshot = handle.snapshot("start")
+    ways: list[Callable[..., None]] = [snapshot.restore, partial(handle.restore, "start")]
+    for restore in ways:
+        handle.clock.advance(500)
+        sha = handle.ask("SCRIPT", "LOAD", "return 1")
+        restore()
+        assert handle.clock.now_ms == 1500
+        assert handle.ask("SCRIPT", "EXISTS", sha) == [1]
+        restore(clock=True, scripts=True)
+        assert handle.clock.now_ms == 1000
+        assert handle.ask("SCRIPT", "EXISTS", sha) == [0]
+    handle.clock.reset()
+    snapshot.restore(clock=True)
+    handle.restart()
+    assert handle.clock.now_ms == 1000, "it stands still, as it did"
 
 
 async def test_snapshots_can_be_awaited(handle: Penstock) -> None:

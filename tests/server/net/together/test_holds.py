@@ -274,6 +274,7 @@ def test_what_is_held_of_a_client_that_is_gone_never_runs(
     assert debug(driver, f"FAULT RELEASE {identity}") == 0
     assert driver.ask("EXISTS", "k") == 0
     assert not penstock.server.services.interception.active
+    penstock.call(penstock.server.services.check)
 
 
 def test_a_server_stops_while_commands_are_held_and_waited_for() -> None:
@@ -301,6 +302,7 @@ def test_clear_lets_all_run_and_one_that_is_cleared_by_number_holds_on(
     assert debug(driver, "FAULT CLEAR") == 0
     client.receive(PONG)
     assert not penstock.server.services.interception.active
+    penstock.call(penstock.server.services.check)
 
 
 def test_a_reset_ends_held_clients_and_ports_and_runs_nothing(
@@ -318,6 +320,7 @@ def test_a_reset_ends_held_clients_and_ports_and_runs_nothing(
         assert ann.closed()
     assert driver.ask("EXISTS", "k") == 0
     assert not penstock.server.services.interception.active
+    penstock.call(penstock.server.services.check)
 
 
 def test_a_pause_and_a_hold_come_one_after_the_other(client: Client, driver: Client) -> None:
@@ -404,13 +407,16 @@ def test_idle_is_no_rest_unless_it_is_said(client: Client, driver: Client) -> No
     assert rest(driver, "w UNTIL held,idle") == {"w": "idle"}
 
 
+@pytest.mark.parametrize(
+    ("command", "state"), [("XREAD BLOCK 500 STREAMS k 0", "parked"), ("WAIT 1 500", "busy")]
+)
 def test_rest_comes_when_a_worker_is_woken_by_time(
-    penstock: PenstockThread, client: Client, driver: Client
+    penstock: PenstockThread, client: Client, driver: Client, command: str, state: str
 ) -> None:
     debug(driver, "CLOCK FREEZE")
     named(client, "w")
-    client.send("XREAD BLOCK 500 STREAMS k 0")
-    rest(driver, "w")
+    client.send(command)
+    assert rest(driver, f"w UNTIL {state}") == {"w": state}
     driver.send("CLIENT SETNAME driver", "DEBUG FAULT REST w UNTIL idle")
     assert driver.reply() == "OK"
     with Client(penstock.address, encoding="utf-8") as other:
@@ -456,7 +462,7 @@ def test_a_wait_for_rest_ends_as_other_waits_do(
     rest(driver, "driver UNTIL parked")
     client.close()
     assert rest(driver, "driver UNTIL gone") == {"driver": "gone"}
-    assert not penstock.server.services.interception.active
+    penstock.call(penstock.server.services.check)
 
 
 @pytest.mark.parametrize(
