@@ -72,6 +72,7 @@ class Crashes:
 
     def explore(self, kinds: Sequence[str], bounds: Bounds) -> Exploration:
         """Tries what the bounds allow; raises :class:`AssertionError` if something ends wrong."""
+        __tracebackhide__ = True
         self._run_clean()
         if bounds.only is not None:
             self._try([bounds.only], bounds, ())
@@ -86,6 +87,7 @@ class Crashes:
 
     def _run_clean(self) -> None:
         """Runs the worker without a fault, twice: what differs then differs by itself."""
+        __tracebackhide__ = True
         first, second = self.run(NO_FAULT), self.run(NO_FAULT)
         self._clean = first.lives[0]
         if first.wrong:

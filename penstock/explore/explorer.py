@@ -43,6 +43,7 @@ class Explorer(exploring.Explore):
         depth: int = 1,
     ) -> Exploration:
         """Lets faults strike the worker at each of its commands; see :class:`Explore`."""
+        __tracebackhide__ = True  # A failing test shows its own line, and the report.
         _check_functions({"worker": worker})
         given = {"prepare": prepare, "invariant": invariant, "done": done, "recover": recover}
         _check_functions(given, optional=True)
@@ -76,6 +77,7 @@ class Explorer(exploring.Explore):
         **workers: Work,
     ) -> Exploration:
         """Runs the commands of workers in every order that can matter; see :class:`Explore`."""
+        __tracebackhide__ = True  # A failing test shows its own line, and the report.
         _check_functions(workers)
         _check_functions({"prepare": prepare, "invariant": invariant}, optional=True)
         _check_bounds(most, seconds)

@@ -54,6 +54,7 @@ class Orders:
 
     def explore(self, bounds: OrderBounds) -> Exploration:
         """Tries what the bounds allow; raises :class:`AssertionError` if something ends wrong."""
+        __tracebackhide__ = True
         if bounds.only:
             choices = parsed_schedule(bounds.only, self._workers)
             self._run(iter([run_choices(self._system, choices)]), bounds, "")
@@ -64,6 +65,7 @@ class Orders:
         return self.result
 
     def _search(self, bounds: OrderBounds) -> None:
+        __tracebackhide__ = True
         limit = bounds.preemptions
         for bound in [None] if limit is None else range(limit + 1):
             search = Search(self._system, bound)
@@ -80,6 +82,7 @@ class Orders:
             self._sample(bounds)
 
     def _sample(self, bounds: OrderBounds) -> None:
+        __tracebackhide__ = True
         times = SAMPLES if bounds.most is None and bounds.seconds is None else 10**9
         text = f"at random with the seed {bounds.seed}"
         self._run(sample(self._system, times, bounds.seed), bounds, text)
@@ -94,6 +97,7 @@ class Orders:
 
     def _run(self, orders: Iterator[Order], bounds: OrderBounds, text: str) -> None:
         """Runs these orders as far as the bounds allow; raises if one of them ends wrong."""
+        __tracebackhide__ = True
         found: list[OrderOutcome] = []
         for runs, order in enumerate(orders, 1):
             outcome = self._note(order)
