@@ -7,6 +7,10 @@ class LifeOver(BaseException):
     """Ends a worker where it is; no ``except Exception`` of it sees that."""
 
 
+class Unexplorable(AssertionError):
+    """A worker does what cannot be explored; the text says what."""
+
+
 class Crash(LifeOver):
     """The process of the worker has died."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from penstock.explore.bench import EARLIER, START, Bench
-from penstock.explore.ends import AtRest, Crash, LifeOver
+from penstock.explore.ends import AtRest, Crash, LifeOver, Unexplorable
 from penstock.explore.gate import (
     GatedClient,
     GatedConnection,
@@ -51,10 +51,6 @@ NAME: Final = "penstock-explore"
 """The name of the connections of workers."""
 
 
-class TooMany(AssertionError):
-    """A worker that sends commands without end."""
-
-
 class Situation(NamedTuple):
     """What a life needs to know of the scenario around it."""
 
@@ -92,7 +88,7 @@ class FunctionWorker:
                 self._function(client.client)
         except LifeOver:
             gate.end()  # Before Python finds what the worker has left behind.
-        except TooMany:
+        except Unexplorable:
             raise
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
@@ -168,7 +164,7 @@ class CrashGate:
 
     def _call(self, connection: GatedConnection, words: Request) -> Call:
         if len(self.calls) >= COMMANDS:
-            raise TooMany(f"the worker has sent {COMMANDS} commands: does it end?")
+            raise Unexplorable(f"the worker has sent {COMMANDS} commands: does it end?")
         shown = texts(words)
         name = shown[0]
         queued = connection.in_transaction and name not in ("EXEC", "DISCARD")

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, Final
 
 from penstock.explore.bench import Bench, Check, as_map, said
-from penstock.explore.ends import AtRest, LifeOver
+from penstock.explore.ends import AtRest, LifeOver, Unexplorable
 from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint, joined
 from penstock.explore.gate import (
     GatedClient,
@@ -29,6 +29,9 @@ from penstock.explore.traces import Call, waits
 ADVANCES: Final = 10
 """How often time passes in an order while no worker can do anything else."""
 
+STEPS: Final = 500
+"""How many steps an order may have."""
+
 TIMEOUT_S: Final = 30
 """How long a worker may compute between two commands."""
 
@@ -40,10 +43,6 @@ ENDED: Final = "ended"
 
 Lane = tuple[str, str]
 """Who made a step, and what it was."""
-
-
-class WorkerStuck(AssertionError):
-    """A worker neither sends a command nor ends."""
 
 
 class Turn:
@@ -65,6 +64,8 @@ class Turn:
         self.wakes_in_ms = 0
         """How long the worker sleeps from when it went to sleep."""
         self.error = ""
+        """The exception that has ended the worker, if one has."""
+        self.fatal: Unexplorable | None = None
 
     # --- in the thread of the worker ------------------------------------------------------
 
@@ -75,6 +76,8 @@ class Turn:
                 function(client)
         except LifeOver:
             self._gone = True  # Before Python finds what the worker has left behind.
+        except Unexplorable as error:
+            self.fatal = error
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
         self._gone = True
@@ -204,13 +207,13 @@ class FunctionOrders:
         self._clients: dict[str, GatedClient] = {}
         self._turns: dict[str, Turn] = {}
         self._threads: list[threading.Thread] = []
-        self._advances = 0
+        self._advances = self._made = 0
         self.lanes: list[Lane] = []
 
     def begin(self) -> None:
         """Puts the data back and starts all workers, up to their first commands."""
         self._bench.reset()
-        self.lanes, self._advances, self._threads = [], 0, []
+        self.lanes, self._advances, self._made, self._threads = [], 0, 0, []
         for name, function in self._workers.items():
             turn = self._turns[name] = Turn(name, self._changed, self._bench)
             if name not in self._clients:
@@ -239,6 +242,9 @@ class FunctionOrders:
 
     def step(self, name: str) -> None:
         """Lets a worker make its step, or time pass until all who sleep or wait have waited."""
+        self._made += 1
+        if self._made > STEPS:
+            raise Unexplorable(f"the workers have made {STEPS} steps: do they end?")
         if name == TIME:
             self._let_time_pass()
         else:
@@ -248,18 +254,22 @@ class FunctionOrders:
 
     def finish(self) -> str:
         """Ends all workers; return what is wrong."""
-        for turn in self._turns.values():
-            turn.end()
-        for thread in self._threads:
-            thread.join()
+        self._end_all()
         for name, client in list(self._clients.items()):
             if not client.can_be_used_again():
                 self._clients.pop(name).close()
         errors = [f"{name}: {turn.error}" for name, turn in self._turns.items() if turn.error]
         return "\n".join(filter(None, [said(self._invariant, self._bench.client), *errors]))
 
+    def _end_all(self) -> None:
+        for turn in self._turns.values():
+            turn.end()
+        for thread in self._threads:
+            thread.join(TIMEOUT_S)
+
     def close(self) -> None:
-        """Ends the connections that are kept."""
+        """Ends the workers, and the connections that are kept."""
+        self._end_all()
         for client in self._clients.values():
             client.close()
 
@@ -290,7 +300,8 @@ class FunctionOrders:
     # --- rest -----------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Waits until all have stopped, those too whose wait the last step has ended."""
+        """Waits until all have stopped, those too whose wait the last step has ended; raises
+        :class:`Unexplorable`."""
         self._wait_for_all()
         while woken := [
             turn for turn in self._in(PARKED) if not self._bench.is_parked(worker_name(turn.name))
@@ -303,6 +314,8 @@ class FunctionOrders:
         with self._changed:
             if not self._changed.wait_for(lambda: not self._in(COMPUTING), TIMEOUT_S):
                 names = ", ".join(turn.name for turn in self._in(COMPUTING))
-                raise WorkerStuck(
-                    f"{names} neither sent a command nor ended within {TIMEOUT_S} seconds"
-                )
+                text = f"{names} neither sent a command nor ended within {TIMEOUT_S} seconds"
+                raise Unexplorable(text)
+        for turn in self._turns.values():
+            if turn.fatal is not None:
+                raise turn.fatal

@@ -12,16 +12,19 @@ from redis import Connection, ConnectionError, Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from penstock.explore.ends import Unexplorable
 from penstock.explore.traces import UNCOUNTED
 
 Request = tuple[bytes, ...]
 """The words of a command."""
 
 _OF_CONNECTIONS: Final = frozenset(
-    b"AUTH ASKING CLIENT HELLO MONITOR PSUBSCRIBE READONLY READWRITE RESET SELECT SSUBSCRIBE"
-    b" SUBSCRIBE WATCH".split()
+    b"AUTH ASKING CLIENT HELLO READONLY READWRITE RESET SELECT WATCH".split()
 )
 """Commands whose effect lasts as long as the connection; of a new one the client sends some."""
+
+
+_SUBSCRIBING: Final = frozenset(b"MONITOR PSUBSCRIBE SSUBSCRIBE SUBSCRIBE".split())
 
 
 class WorkerGone(ConnectionError):
@@ -83,6 +86,8 @@ class GatedConnection(Connection):
         self.gate.enter()
         requests = unpacked(command)
         names = {words[0].upper() for words in requests}
+        if not names.isdisjoint(_SUBSCRIBING):
+            raise Unexplorable("a worker that subscribes cannot be explored: it waits for no reply")
         self._leaves_a_mark = self._leaves_a_mark or not names.isdisjoint(_OF_CONNECTIONS)
         if all(is_uncounted(words) for words in requests):
             super().send_packed_command(command, check_health)  # type: ignore[no-untyped-call]

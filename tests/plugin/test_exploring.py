@@ -96,7 +96,9 @@ def test_workers_of_xdist_write_one_file(project: Project, tmp_path: Path) -> No
     pytest.importorskip("xdist")
     project.write("test_it.py", RIGHT)
     project.write("test_other.py", RIGHT)
-    assert project.run("-n", "2", "--explore-report", "explored.json") == {"passed": 2}, project.output
+    assert project.run("-n", "2", "--explore-report", "explored.json") == {"passed": 2}, (
+        project.output
+    )
     rows = json.loads((tmp_path / "explored.json").read_text())["explorations"]
     assert sorted(row["test"] for row in rows) == [
         *["test_it.py::test_it"] * 2,

@@ -280,3 +280,12 @@ def test_a_report_has_the_commands_of_all_lives(
     [outcome] = result.outcomes
     assert isinstance(outcome, CrashOutcome)
     assert list(outcome.lanes) == [("life 1", "SET a 1"), ("life 2", "SET a 1")]
+
+
+def test_a_worker_that_sends_without_end_is_refused(penstock: Penstock) -> None:
+    def spinning(client: Any) -> None:
+        while not client.get("a"):
+            pass
+
+    text = report(penstock, spinning)
+    assert text == "the worker has sent 10000 commands: does it end?"

@@ -230,3 +230,23 @@ def test_commands_of_a_pipeline_are_steps_of_their_own(penstock: Penstock) -> No
 def test_one_worker_has_no_orders(penstock: Penstock) -> None:
     with pytest.raises(ValueError, match="orders are those of two workers or more: "):
         penstock.explore.orders(ann=look_then_take)
+
+
+def test_workers_without_end_are_refused(penstock: Penstock) -> None:
+    def spinning(client: Any) -> None:
+        while not client.get("a"):
+            pass
+
+    text = report(penstock, ann=spinning, bob=spinning)
+    assert text == "the workers have made 500 steps: do they end?"
+
+
+def test_a_worker_that_subscribes_is_refused(penstock: Penstock) -> None:
+    def subscribing(client: Any) -> None:
+        with client.pubsub() as subscription:
+            subscription.subscribe("news")
+
+    told = "a worker that subscribes cannot be explored: it waits for no reply"
+    assert report(penstock, ann=subscribing, bob=look_then_take, prepare=one_in_stock) == told
+    with pytest.raises(AssertionError, match=told):
+        penstock.explore.crashes(subscribing)
