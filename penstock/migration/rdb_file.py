@@ -15,7 +15,7 @@ from rich.console import Console
 
 from penstock.client.connection import ServerConnection, readable
 from penstock.client.errors import ClientError, CommandRefused
-from penstock.migration.report import Outcome, SummaryRow, left_out, print_summary
+from penstock.migration.report import StreamOutcome, SummaryRow, left_out, print_summary
 from penstock.migration.runner import MigrationOptions
 from penstock.terminal import plural, shown
 from storage.engine.limits import StreamLimits
@@ -132,7 +132,7 @@ class _Copying:
         self._options = options
         self._db = db
         self._target = target
-        self._strings: Counter[Outcome] = Counter()
+        self._strings: Counter[StreamOutcome] = Counter()
         self._remarks: list[str] = []
 
     def run(self) -> None:
@@ -151,7 +151,7 @@ class _Copying:
         if not self._strings:
             return
         done = "to be copied" if self._options.dry_run else "there"
-        count = self._strings[Outcome.EQUAL] + self._strings[Outcome.PLANNED]
+        count = self._strings[StreamOutcome.EQUAL] + self._strings[StreamOutcome.PLANNED]
         total = plural(self._strings.total(), "string")
         console.print(f"{total}: {count:,} {done}", highlight=False, markup=False)
         for remark in self._remarks:
@@ -161,7 +161,7 @@ class _Copying:
         outcome, remark = self._restore(key)
         if not isinstance(key.value, Stream):
             self._strings[outcome] += 1
-            if outcome in (Outcome.REFUSED, Outcome.FAILED):
+            if outcome in (StreamOutcome.REFUSED, StreamOutcome.FAILED):
                 self._remarks.append(f"{shown(key.key)}: {remark}")
             return
         groups = key.value.groups.values()
@@ -175,25 +175,25 @@ class _Copying:
                 length,
                 len(groups),
                 sum(len(group.pending) for group in groups),
-                length if outcome is Outcome.EQUAL and not remark else 0,
+                length if outcome is StreamOutcome.EQUAL and not remark else 0,
             )
         )
 
-    def _restore(self, key: Key) -> tuple[Outcome, str]:
+    def _restore(self, key: Key) -> tuple[StreamOutcome, str]:
         """Sends a key; what came of it, and what there is to say of that."""
         assert key.value is not None
         payload = dump(key.value)
         try:
             if not self._options.replace and self._target.call("EXISTS", key.key):
                 if self._target.call("DUMP", key.key) == payload:
-                    return Outcome.EQUAL, "there already"
-                return Outcome.REFUSED, _IN_THE_WAY
+                    return StreamOutcome.EQUAL, "there already"
+                return StreamOutcome.REFUSED, _IN_THE_WAY
             if self._options.dry_run:
-                return Outcome.PLANNED, "would be copied"
+                return StreamOutcome.PLANNED, "would be copied"
             self._send(key, payload)
         except CommandRefused as error:
-            return Outcome.FAILED, str(error)
-        return Outcome.EQUAL, ""
+            return StreamOutcome.FAILED, str(error)
+        return StreamOutcome.EQUAL, ""
 
     def _send(self, key: Key, payload: bytes) -> None:
         """Restores a key; a server that knows no active-times of consumers gets none."""

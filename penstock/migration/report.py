@@ -147,7 +147,7 @@ class _Rate(ProgressColumn):
 # --- summary -------------------------------------------------------------------------------------
 
 
-class Outcome(Enum):
+class StreamOutcome(Enum):
     """The outcome for one stream."""
 
     EQUAL = "equal"
@@ -158,14 +158,14 @@ class Outcome(Enum):
     """A dry run: nothing was done."""
 
 
-_STYLES: Final = {Outcome.EQUAL: "green", Outcome.PLANNED: "cyan"}
+_STYLES: Final = {StreamOutcome.EQUAL: "green", StreamOutcome.PLANNED: "cyan"}
 
 
 class SummaryRow(NamedTuple):
     """A row of the summary."""
 
     name: str
-    outcome: Outcome
+    outcome: StreamOutcome
     remark: str = ""
     entries: int | None = None
     """How many it has on the source; ``None`` if it was not looked at."""
@@ -185,7 +185,7 @@ def print_summary(console: Console, rows: list[SummaryRow]) -> None:
     if not rows:
         console.print("No streams there to be copied.")
         return
-    quiet = [row for row in rows if row.outcome is Outcome.EQUAL and not row.remark]
+    quiet = [row for row in rows if row.outcome is StreamOutcome.EQUAL and not row.remark]
     hidden = set(map(id, quiet[EQUAL_SHOWN:]))
     console.print(_table([row for row in rows if id(row) not in hidden]))
     if hidden:

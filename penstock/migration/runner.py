@@ -31,8 +31,8 @@ from penstock.migration.read import (
 from penstock.migration.report import (
     Bar,
     Depth,
-    Outcome,
     Progress,
+    StreamOutcome,
     SummaryRow,
     left_out,
     list_names,
@@ -164,7 +164,7 @@ class _Migration:
             pending = sum(group.pending for group in groups)
             self.rows[key] = SummaryRow(
                 self._name(key),
-                Outcome.PLANNED,
+                StreamOutcome.PLANNED,
                 _INTENTIONS[plan.action],
                 plan.source.length,
                 len(groups),
@@ -206,7 +206,7 @@ class _Migration:
     def _verify_one(self, copied: Copied) -> None:
         endpoints = self._endpoints(copied.plan.key)
         found = verify_stream(endpoints, copied, self._options.depth, self._progress.advance)
-        outcome = Outcome.DIFFERS if found.differences else Outcome.EQUAL
+        outcome = StreamOutcome.DIFFERS if found.differences else StreamOutcome.EQUAL
         self.rows[copied.plan.key] = SummaryRow(
             self._name(copied.plan.key),
             outcome,
@@ -218,7 +218,9 @@ class _Migration:
         )
 
     def _fail(self, key: bytes, error: Exception) -> None:
-        outcome = Outcome.REFUSED if isinstance(error, StreamRefused) else Outcome.FAILED
+        outcome = (
+            StreamOutcome.REFUSED if isinstance(error, StreamRefused) else StreamOutcome.FAILED
+        )
         self.rows[key] = SummaryRow(self._name(key), outcome, str(error))
 
     def _name(self, key: bytes) -> str:

@@ -18,7 +18,7 @@ from storage.engine import ids
 from storage.engine.effects import EntriesDeleted
 from storage.engine.entries import decode_entry
 from storage.engine.groups import Group
-from storage.engine.histories import MOST_LINES, Ended
+from storage.engine.histories import MOST_LINES, EndedDelivery
 from storage.engine.pending import PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import StorageFailure
@@ -112,7 +112,7 @@ def acknowledge(ruled: RuledGroup, entry_ids: list[int]) -> None:
 
 def _lines_of(
     ruled: RuledGroup, entry: PendingEntry, how: bytes, error: bytes
-) -> Sequence[Ended] | None:
+) -> Sequence[EndedDelivery] | None:
     """Returns how the deliveries of an entry ended, the last one now if anybody has it; ``None`` in
     a group that does not keep it."""
     if not ruled.agenda.rules.reasons:
@@ -121,10 +121,10 @@ def _lines_of(
     if entry.owner is None and not error:
         return lines
     owner = b"" if entry.owner is None else entry.owner.name
-    return [*lines, Ended(ruled.now, owner, how, error)][-MOST_LINES:]
+    return [*lines, EndedDelivery(ruled.now, owner, how, error)][-MOST_LINES:]
 
 
-def history_text(lines: Sequence[Ended]) -> bytes:
+def history_text(lines: Sequence[EndedDelivery]) -> bytes:
     """Return the lines as a text: words with blanks between them, in quotes where they need it."""
     return b"\n".join(
         [
@@ -144,7 +144,7 @@ def _write(
     entry: PendingEntry,
     payload: bytes,
     reason: bytes,
-    lines: Sequence[Ended] | None,
+    lines: Sequence[EndedDelivery] | None,
 ) -> bool:
     """Adds the letter; false where that is not possible."""
     db, rules = ruled.db, ruled.agenda.rules
@@ -170,7 +170,7 @@ def _write(
     return True
 
 
-def _told(lines: Sequence[Ended] | None) -> Sequence[bytes]:
+def _told(lines: Sequence[EndedDelivery] | None) -> Sequence[bytes]:
     """The last text that was given as a reason, and all lines."""
     if lines is None:
         return ()
