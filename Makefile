@@ -68,7 +68,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 unexport PYTHONDONTWRITEBYTECODE
 
 # What a wheel is made of.
-SOURCES := setup.py pyproject.toml $(shell find building penstock protocol server storage -type f ! -path "*/__pycache__/*")
+SOURCES := setup.py pyproject.toml $(shell find tools/build penstock protocol server storage -type f ! -path "*/__pycache__/*")
 # The two distributions that have nothing to do with the server: the data source of Spark, and the pipeline on it.
 DATA_SOURCE := spark/pyspark-redis-streams
 PIPELINE := spark/penstock-pipeline
@@ -112,7 +112,7 @@ lint: $(ENV)/installed-dev
 	$(BIN)/ruff format --check .
 
 types: $(ENV)/installed-dev
-	$(BIN)/python tools/check_types.py
+	$(BIN)/python tools/build/check_types.py
 
 suite: $(ENV)/installed-dev
 	tests/in-memory $(BIN)/python $(PYTEST) -m '$(FAST)'
@@ -150,7 +150,7 @@ plain: $(PLAIN)/installed
 test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 	rm -rf $(SUITE)/run
 	mkdir $(SUITE)/run
-	cp -r conftest.py tests tools docs examples spark benchmarks container fuzz building .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
+	cp -r conftest.py tests tools docs examples spark benchmarks container fuzz .ci .github .editorconfig .pre-commit-config.yaml *.md Dockerfile Makefile pyproject.toml $(SUITE)/run
 	cd $(SUITE)/run && \
 		PYTHONPATH=$$(echo $(CURDIR)/$(SUITE)/lib/python*/site-packages/penstock/_packages) \
 		PENSTOCK_WHEEL=$$(echo $(CURDIR)/$(COMPILED)-wheel/*.whl) \
@@ -308,7 +308,7 @@ docs: $(DOCS)/installed
 	$(DOCS)/bin/python -m docs.site.find build/docs/site/search/search_index.json
 
 pictures:
-	$(PYTHON) -m tests.docs.pictures
+	$(PYTHON) -m tools.docs.pictures
 
 format: $(ENV)/installed-dev
 	$(BIN)/ruff check --fix .

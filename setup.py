@@ -38,7 +38,7 @@ from distutils.sysconfig import customize_compiler
 
 # What lies beside this file is found there, however it is run.
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from building import cache, native
+from tools.build import cache, native
 # isort: on
 
 INNER = "penstock._packages"

@@ -14,9 +14,9 @@ from server.runtime.version import BUILD
 
 LEFT_OUT: Final = {
     "it reads the sources, or asks make, which does; they are in the checkout": (
-        "tests/building/test_narrowing.py",
-        "tests/building/test_native.py::test_a_name_in_a_function_stands_for",
-        "tests/building/test_native.py::test_every_room_and_every_module_that_is_named_exists",
+        "tests/tools/build/test_narrowing.py",
+        "tests/tools/build/test_native.py::test_a_name_in_a_function_stands_for",
+        "tests/tools/build/test_native.py::test_every_room_and_every_module_that_is_named_exists",
         "tests/docs/test_links.py",
         "tests/docs/test_pictures.py",
         "tests/docs/test_readme.py::test_the_make_commands_exist",

@@ -48,7 +48,7 @@ RESULT: Final = BUILD / "behind-result"
 FAILED: Final = BUILD / "compile-failed"
 """Of which sources and which compiler the compiled form could not be made."""
 
-SOURCES: Final = ("building", "penstock", "protocol", "server", "storage")
+SOURCES: Final = ("tools/build", "penstock", "protocol", "server", "storage")
 NEEDED: Final = ("anycrc", "hiredis", "lz4", "uvloop", "xxhash")
 """Without these dependencies there is no answer to a PING. The others come behind the server."""
 WHEELS: Final = "/usr/share/python-wheels"

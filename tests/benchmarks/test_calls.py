@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from benchmarks.calls import ROOMS, WAYS, count, read_many
-from building.native import is_compiled
+from tools.build.native import is_compiled
 
 MOST = {
     "PING": 15,

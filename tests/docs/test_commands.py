@@ -7,9 +7,9 @@ import re
 from server.commands import load
 from server.core.table import TABLE
 from server.runtime.version import REDIS_VERSION
-from tests.docs.commands_page import DOCS, pages
 from tests.docs.markdown import pages_of_docs
 from tests.support.process import ROOT
+from tools.docs.commands_page import DOCS, pages
 
 OF_REDIS = set((ROOT / "tests/server/data/commands-8.0.6.txt").read_text().split())
 """What COMMAND LIST of Redis 8.0.6 has, without subcommands and commands of modules."""
@@ -21,7 +21,7 @@ OF_OTHER_SERVERS = {"spark.md": {"HGET", "HMGET", "HSET"}}
 def test_the_pages_are_what_the_table_of_commands_gives() -> None:
     there = {f"commands/{path.name}" for path in (DOCS / "commands").iterdir()} | {"commands.md"}
     written = {name: (DOCS / name).read_text() for name in there}
-    assert written == pages(), "run: python -m tests.docs.commands_page"
+    assert written == pages(), "run: python -m tools.docs.commands_page"
 
 
 def test_every_command_is_on_a_page() -> None:

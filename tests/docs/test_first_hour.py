@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.features_page import FEATURES, PAGE, page
 from tests.docs.markdown import sections
 from tests.support.process import ROOT
 from tests.test_layout import LAYERS
+from tools.docs.features_page import FEATURES, PAGE, page
 
 
 def test_the_map_of_features_is_what_the_code_gives() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tests.docs.features_page"
+    assert PAGE.read_text() == page(), "run: python -m tools.docs.features_page"
 
 
 def test_the_places_of_features_and_of_their_tests_are_there() -> None:

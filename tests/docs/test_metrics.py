@@ -7,8 +7,8 @@ import re
 import pytest
 
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from tests.docs.metrics_page import PAGE, page, table
 from tests.support.scraping import scraped
+from tools.docs.metrics_page import PAGE, page, table
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def scrape() -> str:
 
 
 def test_the_table_is_what_a_server_exports(scrape: str) -> None:
-    assert PAGE.read_text() == page(scrape), "run: python -m tests.docs.metrics_page"
+    assert PAGE.read_text() == page(scrape), "run: python -m tools.docs.metrics_page"
 
 
 def test_every_series_that_the_page_speaks_of_is_exported(scrape: str) -> None:

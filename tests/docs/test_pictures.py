@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from tests.docs.import_graph import arrange, import_graph, part_graph, reduced, rows_of
-from tests.docs.pictures import BOXES, ROOT, architecture, drawings
 from tests.test_layout import LAYERS, planted, present
+from tools.docs.import_graph import arrange, import_graph, part_graph, reduced, rows_of
+from tools.docs.pictures import BOXES, ROOT, architecture, drawings
 
 
 def test_the_files_are_what_the_source_draws() -> None:

@@ -16,7 +16,7 @@ from tests.test_layout import FOLDERS, LAYERS, MAY_USE, SOURCES, imported, is_in
 CONTRIBUTING: Final = (ROOT / "CONTRIBUTING.md").read_text()
 ARCHITECTURE: Final = sections((ROOT / "docs" / "architecture.md").read_text())["Layers"]
 
-BESIDE: Final = ("examples", "building", "tools", "benchmarks")
+BESIDE: Final = ("examples", "tools", "benchmarks")
 """Folders with programs that are in no package, in the order of the table; the tests, which may
 import everything, are behind them."""
 

@@ -21,10 +21,10 @@ from penstock import cli
 from penstock.testing import Penstock
 from server.config.file import read_text
 from server.config.registry import Config
-from tests.docs import policies_page
 from tests.docs.markdown import blocks, fences, shell_lines
 from tests.support.process import ROOT
 from tests.support.servers import PenstockThread
+from tools.docs import policies_page
 
 README = (ROOT / "README.md").read_text()
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
@@ -101,7 +101,7 @@ def test_the_lines_of_policies_that_are_shown_are_taken() -> None:
 
 def test_the_tables_of_policies_are_those_of_the_server() -> None:
     written = policies_page.PAGE.read_text()
-    assert policies_page.page() == written, "run: python -m tests.docs.policies_page"
+    assert policies_page.page() == written, "run: python -m tools.docs.policies_page"
 
 
 @pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
@@ -115,7 +115,8 @@ def test_what_a_page_shows_happens_from_its_top_to_its_end_on_one_server(
         if language == "console":
             type_into_redis_cli(block, server.port)
         elif "explore" in block:
-            failed = pytest.raises(AssertionError, run_test, block, penstock)
+            with pytest.raises(AssertionError) as failed:
+                run_test(block, penstock)
             printed = str(failed.value)
             penstock.flush()
         elif language == "text":

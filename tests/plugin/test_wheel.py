@@ -27,7 +27,7 @@ from tests.support.process import ROOT, printed_by
 
 pytestmark = pytest.mark.slow
 
-SOURCES = ("building", "penstock", "protocol", "server", "storage")
+SOURCES = ("tools", "penstock", "protocol", "server", "storage")
 FILES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 ONLY_ONE = """
 ALL_BUT.clear()
@@ -173,7 +173,7 @@ def small(checkout: Path, tmp_path: Path) -> Path:
     """The same, with a single module that is compiled."""
     folder = tmp_path / "small"
     shutil.copytree(checkout, folder, ignore=shutil.ignore_patterns("build", "dist", "*.egg-info"))
-    with (folder / "building" / "native.py").open("a") as rooms:
+    with (folder / "tools" / "build" / "native.py").open("a") as rooms:
         rooms.write(ONLY_ONE)
     return folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from building import cache
+from tools.build import cache
 
 FILES = {"storage/log.so": b"\x7fELF log", "library.so": b"\x7fELF" * 1000}
 

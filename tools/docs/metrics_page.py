@@ -1,5 +1,5 @@
 """Writes the table of docs/metrics.md from what a server exports: ``python -m
-tests.docs.metrics_page``."""
+tools.docs.metrics_page``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 mypy looks again at what has changed, and at what depends on that. What it has found in a clone is
 kept below the user's cache folder the first time that all types are right there, unless
-PENSTOCK_CACHE=0 is set; see :mod:`building.cache`.
+PENSTOCK_CACHE=0 is set; see :mod:`tools.build.cache`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from building import cache
+from tools.build import cache
 
 FOUND: Final = Path(".mypy_cache")
 """Where mypy notes what it has found, in the present folder."""

@@ -11,17 +11,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from building import cache, native
 from tests.support.process import ROOT
+from tools.build import cache, native
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two modules, of which one is in a room that is compiled."""
-    for name in ("building", "storage/engine", "storage"):
+    for name in ("tools/build", "storage/engine", "storage"):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     (tmp_path / "setup.py").touch()
-    (tmp_path / "building" / "native.py").touch()
+    (tmp_path / "tools" / "build" / "native.py").touch()
     (tmp_path / "storage" / "log.py").write_text('"""The log."""\n')
     (tmp_path / "storage" / "engine" / "hot.py").write_text('"""Hot."""\n')
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ def how_it_is_built(checkout: Path) -> None:
 
 
 def with_what_it_is_built(checkout: Path) -> None:
-    (checkout / "building" / "native.py").write_text("LEVELS = {}\n")
+    (checkout / "tools" / "build" / "native.py").write_text("LEVELS = {}\n")
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def _version_of(command: tuple[str, ...]) -> str:
 
 def influences(compiler: Any, level: str) -> Iterator[bytes]:
     """All that the libraries depend on, piece by piece: sources, tools, options, machine."""
-    for path in (*_modules(), "setup.py", *sorted(map(str, Path("building").glob("*.py")))):
+    for path in (*_modules(), "setup.py", *sorted(map(str, Path("tools/build").glob("*.py")))):
         yield path.encode()
         yield Path(path).read_bytes()
     commands = [tuple(command) for command in (compiler.compiler_so, compiler.linker_so)]

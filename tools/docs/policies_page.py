@@ -1,5 +1,5 @@
 """Writes the tables of docs/delivery-policies.md from the table of policies: ``python -m
-tests.docs.policies_page``."""
+tools.docs.policies_page``."""
 
 from __future__ import annotations
 

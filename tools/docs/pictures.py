@@ -1,7 +1,7 @@
-"""Draws the pictures of the documentation: ``python -m tests.docs.pictures``.
+"""Draws the pictures of the documentation: ``python -m tools.docs.pictures``.
 
 The picture of the architecture is described by the tables below, that of the imports follows from
-the code (:mod:`tests.docs.import_graph`), the badges from pyproject.toml. All are SVG text, so the
+the code (:mod:`tools.docs.import_graph`), the badges from pyproject.toml. All are SVG text, so the
 same source gives the same bytes on every machine.
 """
 
@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.docs.import_graph import import_graph
 from tests.test_layout import present
+from tools.docs.import_graph import import_graph
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "docs" / "images"

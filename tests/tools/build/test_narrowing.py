@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from building import native
-from tests.building.narrowing import beliefs
 from tests.support.process import ROOT
+from tests.tools.build.narrowing import beliefs
+from tools.build import native
 
 PLANTED: Final = """
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the pages of commands from the table of commands: ``python -m tests.docs.commands_page``.
+"""Writes the pages of commands from the table of commands: ``python -m tools.docs.commands_page``.
 
 One page names the families; each family has a page in a folder beside it.
 """

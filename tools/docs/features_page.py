@@ -1,5 +1,5 @@
 """Writes the map of features in docs/first-hour.md from the code: ``python -m
-tests.docs.features_page``."""
+tools.docs.features_page``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
     ),
     "the data source of Spark": (["spark/pyspark-redis-streams/"], []),
     "pipelines": (["spark/penstock-pipeline/"], []),
-    "compiled modules": (["building/"], ["building/"]),
+    "compiled modules": (["tools/build/"], ["tools/build/"]),
 }
 """The folders and modules of each feature, and those of its tests below ``tests/``; distributions
 of their own have theirs inside."""

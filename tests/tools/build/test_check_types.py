@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_types import FOUND, check
+from tools.build.check_types import FOUND, check
 
 NOTES = (
     "from pathlib import Path; f = Path('.mypy_cache/3.11'); f.mkdir(parents=True, exist_ok=True); "

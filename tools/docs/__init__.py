@@ -1,0 +1,1 @@
+"""Writes pages and pictures of the documentation from the code."""
