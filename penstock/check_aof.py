@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from storage.aof.check import Findings, Replay, check_file, check_folder, cut
+from storage.aof.check import Findings, Replayer, check_file, check_folder, cut
 from storage.aof.disk import Disk
 from storage.aof.folder import Folder, FolderError
 from storage.aof.reader import Damaged, Tail
@@ -31,7 +31,7 @@ Nothing is changed without --fix.
 _PART: Final = re.compile(r"(.+)\.[0-9]+\.(base|incr)\.(?:aof|rdb)")
 """The names of base files and increments."""
 
-NewReplay = Callable[[], Replay]
+NewReplay = Callable[[], Replayer]
 
 
 _ALONE: Final = (
@@ -44,7 +44,7 @@ class _UsageError(Exception):
     """The arguments are wrong; the text says which."""
 
 
-class _Options(NamedTuple):
+class _CheckOptions(NamedTuple):
     path: str
     fix: bool
     yes: bool
@@ -121,7 +121,7 @@ def _printable(text: str) -> str:
 # --- what is asked for -----------------------------------------------------------------------
 
 
-def _parse(args: Sequence[str]) -> _Options:
+def _parse(args: Sequence[str]) -> _CheckOptions:
     flags = [arg for arg in args if arg.startswith("-")]
     paths = [arg for arg in args if not arg.startswith("-")]
     for flag in flags:
@@ -131,7 +131,7 @@ def _parse(args: Sequence[str]) -> _Options:
         raise _UsageError("--yes makes sense with --fix only")
     if len(paths) != 1:
         raise _UsageError(f"expected one folder, manifest or file, not {len(paths)}")
-    return _Options(paths[0], "--fix" in flags, "--yes" in flags)
+    return _CheckOptions(paths[0], "--fix" in flags, "--yes" in flags)
 
 
 def _find(path: str) -> _Target:
@@ -162,7 +162,7 @@ def _filename_in(path: str) -> str:
 # --- checking --------------------------------------------------------------------------------
 
 
-def _run(target: _Target, options: _Options, new_replay: NewReplay | None) -> int:
+def _run(target: _Target, options: _CheckOptions, new_replay: NewReplay | None) -> int:
     with _held(target.folder, options.fix):
         findings = target.check(new_replay)
         for found in findings:
@@ -236,7 +236,7 @@ def _print_notes(target: _Target, fix: bool) -> None:
 # --- repairing -------------------------------------------------------------------------------
 
 
-def _offer_cut(path: str, tail: Tail, options: _Options) -> int:
+def _offer_cut(path: str, tail: Tail, options: _CheckOptions) -> int:
     lost = _count(tail.size, "byte")
     if not options.fix:
         _say(f"The end of the append-only file is torn: --fix cuts off {lost}.")

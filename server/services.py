@@ -36,7 +36,7 @@ from server.clients.watch import WatchedKeys
 from server.core import reasons
 from server.cron import Cron
 from server.delivery.due_work import DueWork
-from server.delivery.policies import Policies
+from server.delivery.policies import PolicyState
 from server.dispatch.dispatcher import Dispatcher
 from server.dispatch.reactions import Reactions
 from server.dispatch.stepped import SteppedCommands
@@ -106,7 +106,7 @@ class Services:
             state, self.blocking, traffic.gate, disk if isinstance(disk, FaultyDisk) else None
         )
         self.tracking = KeyTracking(state)
-        self.policies = Policies(state, self.blocking)
+        self.policies = PolicyState(state, self.blocking)
         self.due_work = DueWork(state, self.blocking, self.policies)
         self.reactions = Reactions(
             state,

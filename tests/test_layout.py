@@ -47,6 +47,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "terminal",
         "client",
         "testing",
+        "explore",
         "migration",
         "check_aof",
         "debug",
@@ -114,6 +115,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "storage": set(),
     "server": {"protocol", "storage"},
     "penstock.testing": set(),
+    "penstock.explore": set(),
     "penstock.terminal": set(),
     "penstock.output": set(),
     "penstock.client": set(),
@@ -390,6 +392,74 @@ def test_a_circle_within_a_layer_is_found() -> None:
 @pytest.mark.parametrize("module", SOURCES)
 def test_a_module_holds_one_idea(module: str) -> None:
     assert len(SOURCES[module].splitlines()) < 600
+
+
+# --- distributions -----------------------------------------------------------------------------
+
+
+def distribution_of(module: str) -> str:
+    """The folder of the distribution that a module is in; empty for the one at the top."""
+    return FOLDERS.get(module.split(".")[0], "")
+
+
+def names_used_twice(sources: Sources) -> list[str]:
+    """The classes whose name another class of the distribution has, as ``name: modules``."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for module, text in sources.items():
+        for node in statements(ast.parse(text)):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault((distribution_of(module), node.name), []).append(module)
+    return [f"{name}: {', '.join(where)}" for (_, name), where in found.items() if len(where) > 1]
+
+
+def test_a_class_name_stands_for_one_thing_within_a_distribution() -> None:
+    assert names_used_twice(SOURCES) == []
+
+
+def test_a_name_that_is_used_twice_is_found() -> None:
+    twice = {"server.app": "class Server:\n    pass\n", "storage.log": "class Server:\n    pass\n"}
+    assert names_used_twice(twice) == ["Server: server.app, storage.log"]
+    apart = {"server.app": twice["server.app"], "penstock_pipeline.log": twice["storage.log"]}
+    assert names_used_twice(apart) == []
+
+
+NAMES: Final = {
+    "penstock-server": "",
+    "pyspark-redis-streams": "spark/pyspark-redis-streams",
+    "penstock-pipeline": "spark/penstock-pipeline",
+}
+"""The folder of each distribution."""
+
+
+def ceilings() -> dict[str, tuple[int, int]]:
+    """How many lines of product and tests each distribution may have: the newest rows of the
+    decision."""
+    page = (ROOT / "docs/decisions/0049-ceilings.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d,]+) \| \S", page, re.MULTILINE)
+    return {name: (_number(product), _number(tests)) for name, product, tests in rows}
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def lines_of_product(folder: str) -> int:
+    """The lines of the packages of a distribution."""
+    texts = [text for module, text in SOURCES.items() if distribution_of(module) == folder]
+    return sum(text.count("\n") for text in texts)
+
+
+def lines_of_tests(folder: str) -> int:
+    """The lines of its tests, helpers included."""
+    files = (ROOT / folder / "tests").rglob("*.py")
+    return sum(file.read_text().count("\n") for file in files)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_distribution_is_no_larger_than_decided(name: str) -> None:
+    product, tests = ceilings()[name]
+    assert 0.9 * product < lines_of_product(NAMES[name]) <= product
+    assert 0.9 * tests < lines_of_tests(NAMES[name]) <= tests
 
 
 # --- wires -----------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ _pack: Final[Callable[[tuple[Argument, ...]], bytes]] = pack_command  # type: ig
 _OPTIONAL: Final = ("XNACK", "XCFGSET", "PEXPIRETIME")
 
 
-class Moment(NamedTuple):
+class Interval(NamedTuple):
     """When something happened: between two Unix times in ms, both included."""
 
     earliest: int
@@ -67,14 +67,14 @@ class Moment(NamedTuple):
         """Whether the millisecond is known."""
         return self.earliest == self.latest
 
-    def narrowed(self, other: Moment | None) -> Moment:
+    def narrowed(self, other: Interval | None) -> Interval:
         """Return what this one and an ``other``, seen before, have in common.
 
         If that is nothing, something has happened since, and this one stands.
         """
         if other is None:
             return self
-        common = Moment(max(self.earliest, other.earliest), min(self.latest, other.latest))
+        common = Interval(max(self.earliest, other.earliest), min(self.latest, other.latest))
         return common if common.earliest <= common.latest else self
 
 
@@ -82,11 +82,11 @@ class Timed(NamedTuple):
     """A reply, and when it was made as the server's clock says."""
 
     reply: Reply
-    made: Moment
+    made: Interval
 
-    def distant(self, milliseconds: int) -> Moment:
+    def distant(self, milliseconds: int) -> Interval:
         """The moment that was so many milliseconds away when the reply was made, before if < 0."""
-        return Moment(self.made.earliest + milliseconds, self.made.latest + milliseconds)
+        return Interval(self.made.earliest + milliseconds, self.made.latest + milliseconds)
 
 
 class _Metered:
@@ -120,7 +120,7 @@ def _meter(connection: Any) -> None:
     connection.read_response = read
 
 
-class Connection:
+class ServerConnection:
     """A database of a server, through one connection.
 
     ``role`` is ``source`` or ``target``; texts name the server so. Methods raise
@@ -147,7 +147,7 @@ class Connection:
         """Disconnects."""
         self._connection.disconnect()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> ServerConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -212,7 +212,7 @@ class Connection:
     def call_timed(self, *command: Argument) -> Timed:
         """Return the reply to a command and when it was made, as the server's clock says."""
         before, reply, after = self.call_all([("TIME",), command, ("TIME",)])
-        return Timed(reply, Moment(_milliseconds(before), _milliseconds(after)))
+        return Timed(reply, Interval(_milliseconds(before), _milliseconds(after)))
 
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """The replies in order, errors of the server among them."""
@@ -282,7 +282,7 @@ def _driver_info() -> dict[str, Any]:
 
 
 @contextmanager
-def readable(*connections: Connection) -> Iterator[None]:
+def readable(*connections: ServerConnection) -> Iterator[None]:
     """Raise :class:`ServerFailed` where what is done with replies meets one of another form than
     its command has; the connection that was asked last has sent it."""
     try:

@@ -9,7 +9,7 @@ from typing import Final
 
 from redis.crc import key_slot
 
-from penstock.client.connection import Connection, Reply, readable
+from penstock.client.connection import Reply, ServerConnection, readable
 from penstock.client.errors import ServerFailed
 from penstock.client.urls import Address, Place
 from penstock.terminal import shown
@@ -36,7 +36,7 @@ class Nodes:
         try:
             self._by_slot = self._connect_all() if address.cluster else None
             self.all = (
-                [self._open.enter_context(Connection(role, address, db))]
+                [self._open.enter_context(ServerConnection(role, address, db))]
                 if self._by_slot is None
                 else list(dict.fromkeys(self._by_slot))
             )
@@ -54,7 +54,7 @@ class Nodes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def of(self, key: bytes) -> Connection:
+    def of(self, key: bytes) -> ServerConnection:
         """Return the connection to the server that has the key, or would have it."""
         return self.all[0] if self._by_slot is None else self._by_slot[key_slot(key)]
 
@@ -70,7 +70,7 @@ class Nodes:
 
     # --- a cluster ---------------------------------------------------------------------------
 
-    def _connect_all(self) -> list[Connection]:
+    def _connect_all(self) -> list[ServerConnection]:
         """For each slot a connection to its primary."""
         seed, place = self._reach_any()
         with readable(seed):
@@ -78,7 +78,7 @@ class Nodes:
         nodes = {owner: self._connect(owner) for owner in dict.fromkeys(owners)}
         return [nodes[owner] for owner in owners]
 
-    def _reach_any(self) -> tuple[Connection, Place]:
+    def _reach_any(self) -> tuple[ServerConnection, Place]:
         """The first node of the URL that answers."""
         failure: ServerFailed | None = None
         for place in self._address.nodes:
@@ -89,11 +89,11 @@ class Nodes:
         assert failure is not None
         raise failure
 
-    def _connect(self, place: Place) -> Connection:
+    def _connect(self, place: Place) -> ServerConnection:
         node = replace(self._address, nodes=(place,), cluster=False, db=None)
-        return self._open.enter_context(Connection(self._role, node, 0))
+        return self._open.enter_context(ServerConnection(self._role, node, 0))
 
-    def _ask_slots(self, seed: Connection, place: Place) -> list[Place]:
+    def _ask_slots(self, seed: ServerConnection, place: Place) -> list[Place]:
         """The address of the primary of each slot, as a node knows them."""
         owners: list[Place | None] = [None] * SLOTS
         for first, last, primary, *_ in seed.call("CLUSTER", "SLOTS"):
@@ -115,7 +115,7 @@ def _place_of(address: Address) -> Place:
     return address.nodes[0]
 
 
-def _has_open_slots(node: Connection) -> bool:
+def _has_open_slots(node: ServerConnection) -> bool:
     """Whether keys of a slot are on their way from this node, or to it."""
     lines: Iterable[bytes] = node.call("CLUSTER", "NODES").splitlines()
     return any(b"myself" in line and b" [" in line for line in lines)

@@ -12,7 +12,7 @@ from penstock.client.errors import AddressError, ClientError
 from penstock.client.urls import Address, parse
 from penstock.migration import rdb_file
 from penstock.migration.report import Depth
-from penstock.migration.runner import AGAIN, Options, run
+from penstock.migration.runner import AGAIN, MigrationOptions, run
 from penstock.terminal import Parser, console
 
 LOCAL: Final = "redis://127.0.0.1:6379/0"
@@ -69,7 +69,7 @@ def _give_up(text: str, status: int, direction: Direction) -> int:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
+def parse_arguments(args: Sequence[str], direction: Direction) -> MigrationOptions:
     """The options that the arguments ask for; ends with SystemExit after help or a wrong use."""
     parser = _parser(direction)
     given = parser.parse_args(args)
@@ -92,10 +92,10 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> Options:
     return _options(given, source, target)
 
 
-def _options(given: argparse.Namespace, source: Address | str, target: Address) -> Options:
+def _options(given: argparse.Namespace, source: Address | str, target: Address) -> MigrationOptions:
     globs = tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"])
     what = (globs, _databases(given.db), given.replace, given.strings)
-    return Options(source, target, *what, Depth(given.verify), given.dry_run)
+    return MigrationOptions(source, target, *what, Depth(given.verify), given.dry_run)
 
 
 def _is_file(text: str) -> bool:

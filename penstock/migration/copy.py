@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from penstock.client.connection import Argument, Command, Connection
+from penstock.client.connection import Argument, Command, ServerConnection
 from penstock.client.errors import CommandRefused
 from penstock.migration.model import (
     PLACEHOLDER,
@@ -20,8 +20,8 @@ from penstock.migration.model import (
     Digest,
     Entry,
     EntryChange,
-    Fault,
-    Group,
+    EntryFault,
+    GroupState,
     Head,
     Pending,
     PendingChange,
@@ -31,7 +31,7 @@ from penstock.migration.model import (
     is_placeholder,
     noted,
 )
-from penstock.migration.plan import REMEDY, Action, Endpoints, Plan, StreamGone, StreamRefused
+from penstock.migration.plan import REMEDY, Endpoints, Plan, StreamGone, StreamRefused, TargetAction
 from penstock.migration.read import (
     PAGE_ENTRIES,
     read_consumers,
@@ -77,9 +77,9 @@ def copy_stream(endpoints: Endpoints, plan: Plan, advance: Advance) -> Copied:
     ``advance`` is called with the numbers of entries processed, those already there included.
     """
     key = plan.key
-    if plan.action is Action.REPLACE:
+    if plan.action is TargetAction.REPLACE:
         endpoints.target.call("UNLINK", key)
-    if plan.action is not Action.CONTINUE:
+    if plan.action is not TargetAction.CONTINUE:
         _make_stream(endpoints, key)
     added = append_entries(endpoints, plan, advance)
     groups, head = copy_groups(endpoints, key, plan.source)
@@ -172,7 +172,7 @@ def _placeholder(id: int) -> Entry:
     return [ids.text(id), PLACEHOLDER]
 
 
-def target_head(target: Connection, key: bytes) -> Head:
+def target_head(target: ServerConnection, key: bytes) -> Head:
     """The counters of the target's stream; raises :class:`StreamGone`."""
     head = read_head(target, key)
     if head is None:
@@ -224,7 +224,9 @@ def _extra(
     for change in changes:
         if not isinstance(change, EntryChange):
             leading = False
-        elif change.fault is not Fault.EXTRA or not (leading or _was_deleted(change, max_deleted)):
+        elif change.fault is not EntryFault.EXTRA or not (
+            leading or _was_deleted(change, max_deleted)
+        ):
             text = ids.text(change.id).decode()
             fault = change.fault.value
             raise StreamRefused(f"the entry {text} is {fault} on the target; {REMEDY}")
@@ -304,7 +306,7 @@ def set_expiry(endpoints: Endpoints, key: bytes, start: Head) -> None:
 class CopiedGroup(NamedTuple):
     """A group as it was copied."""
 
-    group: Group
+    group: GroupState
     digest: bytes
     """The digest of its pending entries."""
     pending: int
@@ -313,7 +315,7 @@ class CopiedGroup(NamedTuple):
     """How many entries went to :data:`NOBODY`."""
 
 
-def as_of(group: Group, start: Head, now: Head) -> Group:
+def as_of(group: GroupState, start: Head, now: Head) -> GroupState:
     """The position that a group had when the stream ended where it did at the ``start``.
 
     A group that has read further since then had read everything up to there.
@@ -324,7 +326,7 @@ def as_of(group: Group, start: Head, now: Head) -> Group:
     return group._replace(last_id=start.last_id, entries_read=read)
 
 
-def source_head(source: Connection, key: bytes, start: Head) -> Head:
+def source_head(source: ServerConnection, key: bytes, start: Head) -> Head:
     """The source's counters now; raises :class:`StreamGone` if it is not the same stream."""
     head = read_head(source, key)
     if head is None or head.last_id < start.last_id:
@@ -332,7 +334,9 @@ def source_head(source: Connection, key: bytes, start: Head) -> Head:
     return head
 
 
-def source_groups(source: Connection, key: bytes, start: Head) -> tuple[list[Group], Head]:
+def source_groups(
+    source: ServerConnection, key: bytes, start: Head
+) -> tuple[list[GroupState], Head]:
     """The groups as of the ``start``, and the counters now; raises :class:`StreamGone`."""
     try:
         groups = read_groups(source, key)
@@ -349,7 +353,7 @@ class WantedPending:
     Only entries up to where the source was at the ``start`` count.
     """
 
-    def __init__(self, endpoints: Endpoints, key: bytes, group: Group, start: Head) -> None:
+    def __init__(self, endpoints: Endpoints, key: bytes, group: GroupState, start: Head) -> None:
         self._rows = read_pending(endpoints.source, key, group.name, start.last_id)
         self._keeps_released = endpoints.target.knows("XNACK")
         self._group = group
@@ -393,7 +397,7 @@ def copy_groups(endpoints: Endpoints, key: bytes, start: Head) -> tuple[list[Cop
     return copied, head
 
 
-def _copy_group(endpoints: Endpoints, key: bytes, group: Group, start: Head) -> CopiedGroup:
+def _copy_group(endpoints: Endpoints, key: bytes, group: GroupState, start: Head) -> CopiedGroup:
     wanted = WantedPending(endpoints, key, group, start)
     found = read_pending(endpoints.target, key, group.name, ids.MAX)
     changes = compare_pending(wanted, found)
@@ -404,7 +408,9 @@ def _copy_group(endpoints: Endpoints, key: bytes, group: Group, start: Head) -> 
     return copied
 
 
-def _apply(target: Connection, key: bytes, group: bytes, changes: list[PendingChange]) -> None:
+def _apply(
+    target: ServerConnection, key: bytes, group: bytes, changes: list[PendingChange]
+) -> None:
     over = [ids.text(change.id) for change in changes if change.wanted is None]
     commands: list[Command] = [("XACK", key, group, *over)] if over else []
     stuck = _without_entry(target, key, [c for c in changes if c.wanted and c.found])
@@ -420,14 +426,14 @@ def _apply(target: Connection, key: bytes, group: bytes, changes: list[PendingCh
     target.call_all(commands)
 
 
-def _without_entry(target: Connection, key: bytes, changes: list[PendingChange]) -> set[int]:
+def _without_entry(target: ServerConnection, key: bytes, changes: list[PendingChange]) -> set[int]:
     """The pending IDs without an entry on the target, which a claim would drop."""
     texts = [ids.text(change.id) for change in changes]
     found = target.call_all([("XRANGE", key, text, text) for text in texts])
     return {change.id for change, entry in zip(changes, found, strict=True) if not entry}
 
 
-def _copy_consumers(target: Connection, key: bytes, group: Group) -> None:
+def _copy_consumers(target: ServerConnection, key: bytes, group: GroupState) -> None:
     present = read_consumers(target, key, group.name)
     create = [("CREATECONSUMER", name) for name in sorted(group.consumers - present)]
     delete = [("DELCONSUMER", name) for name in sorted(present - group.consumers)]

@@ -66,7 +66,7 @@ class Counters(NamedTuple):
     """``None`` if any value is correct."""
 
 
-class Group(NamedTuple):
+class GroupState(NamedTuple):
     """A consumer group without its pending entries."""
 
     name: bytes
@@ -118,7 +118,7 @@ def noted(rows: Iterable[Pending], digest: Digest) -> Iterator[Pending]:
 # --- differences of entries -------------------------------------------------------------------
 
 
-class Fault(Enum):
+class EntryFault(Enum):
     """A kind of fault of an entry on the target."""
 
     MISSING = "missing"
@@ -130,7 +130,7 @@ class EntryChange(NamedTuple):
     """An entry that the two servers do not have with the same content."""
 
     id: int
-    fault: Fault
+    fault: EntryFault
     found: Entry | None = None
     """The target's, if it has one."""
 
@@ -170,10 +170,10 @@ def compare_entries(
         else:
             yield from _compare_pages(wanted, found)
     while wanted.fill():
-        yield from (EntryChange(entry_id(entry), Fault.MISSING) for entry in wanted.page)
+        yield from (EntryChange(entry_id(entry), EntryFault.MISSING) for entry in wanted.page)
         wanted.page = []
     while found.fill():
-        yield from (EntryChange(entry_id(entry), Fault.EXTRA, entry) for entry in found.page)
+        yield from (EntryChange(entry_id(entry), EntryFault.EXTRA, entry) for entry in found.page)
         found.page = []
 
 
@@ -188,11 +188,11 @@ def _compare_pages(wanted: _Pages, found: _Pages) -> Iterator[int | EntryChange]
         if entry == other:
             yield 1
         elif wanted_id == found_id:
-            yield EntryChange(wanted_id, Fault.DIFFERENT, other)
+            yield EntryChange(wanted_id, EntryFault.DIFFERENT, other)
         elif wanted_id < found_id:
-            yield EntryChange(wanted_id, Fault.MISSING)
+            yield EntryChange(wanted_id, EntryFault.MISSING)
         else:
-            yield EntryChange(found_id, Fault.EXTRA, other)
+            yield EntryChange(found_id, EntryFault.EXTRA, other)
     wanted.skip(here)
     found.skip(there)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple
 
-from penstock.client.connection import Connection
-from penstock.migration.model import Group, Head, entry_id, is_placeholder
+from penstock.client.connection import ServerConnection
+from penstock.migration.model import GroupState, Head, entry_id, is_placeholder
 from penstock.migration.read import read_groups, read_head
 from penstock.terminal import shown
 from storage.engine import ids
@@ -27,11 +27,11 @@ class StreamRefused(StreamError):
 class Endpoints(NamedTuple):
     """The server that streams are copied from, and the one that gets them."""
 
-    source: Connection
-    target: Connection
+    source: ServerConnection
+    target: ServerConnection
 
 
-class Action(Enum):
+class TargetAction(Enum):
     """An action on the stream of the target."""
 
     COPY = "copy"
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     """A plan of what is to be done with one stream."""
 
     key: bytes
-    action: Action
+    action: TargetAction
     source: Head
     """The source's counters at the start: entries are copied up to this last-generated-id."""
     after: int
@@ -65,7 +65,7 @@ def make_plan(endpoints: Endpoints, key: bytes, replace: bool) -> Plan:
         raise StreamGone("gone from the source")
     kind = endpoints.target.call("TYPE", key)
     if kind == b"none":
-        return Plan(key, Action.COPY, source, 0, 0)
+        return Plan(key, TargetAction.COPY, source, 0, 0)
     target = read_head(endpoints.target, key) if kind == b"stream" else None
     obstacle = (
         f"the target's key is a {shown(kind)}"
@@ -73,9 +73,9 @@ def make_plan(endpoints: Endpoints, key: bytes, replace: bool) -> Plan:
         else _obstacle(endpoints, key, source, target)
     )
     if target is not None and obstacle is None:
-        return Plan(key, Action.CONTINUE, source, target.last_id, target.length)
+        return Plan(key, TargetAction.CONTINUE, source, target.last_id, target.length)
     if replace:
-        return Plan(key, Action.REPLACE, source, 0, 0)
+        return Plan(key, TargetAction.REPLACE, source, 0, 0)
     raise StreamRefused(f"{obstacle}; {REMEDY}")
 
 
@@ -97,7 +97,7 @@ def _obstacle(endpoints: Endpoints, key: bytes, source: Head, target: Head) -> s
     )
 
 
-def _foreign_last_entry(source: Connection, key: bytes, target: Head) -> str | None:
+def _foreign_last_entry(source: ServerConnection, key: bytes, target: Head) -> str | None:
     if target.last is None or is_placeholder(target.last):
         return None
     text = target.last[0]
@@ -119,7 +119,7 @@ def _foreign_first_entry(source: Head, target: Head) -> str | None:
     return None
 
 
-def _missing_entry(source: Connection, key: bytes, target: Head) -> str | None:
+def _missing_entry(source: ServerConnection, key: bytes, target: Head) -> str | None:
     """Entries cannot be added below the last-generated-id, so none may be lacking there."""
     start = 0 if target.last is None else entry_id(target.last) + 1
     if start > target.last_id:
@@ -128,7 +128,7 @@ def _missing_entry(source: Connection, key: bytes, target: Head) -> str | None:
     return f"the target lacks the entry {shown(lacking[0][0])}" if lacking else None
 
 
-def _foreign_group(source: list[Group], target: list[Group]) -> str | None:
+def _foreign_group(source: list[GroupState], target: list[GroupState]) -> str | None:
     known = {group.name: group for group in source}
     for group in target:
         model = known.get(group.name)

@@ -13,16 +13,16 @@ from typing import Final
 
 from rich.console import Console
 
-from penstock.client.connection import Connection, readable
+from penstock.client.connection import ServerConnection, readable
 from penstock.client.errors import ClientError, CommandRefused
-from penstock.migration.report import Outcome, Row, left_out, print_summary
-from penstock.migration.runner import Options
+from penstock.migration.report import StreamOutcome, SummaryRow, left_out, print_summary
+from penstock.migration.runner import MigrationOptions
 from penstock.terminal import plural, shown
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.keyspace.glob import matches
 from storage.rdb import codes
-from storage.rdb.read import Item, Key, Library, read_rdb
+from storage.rdb.read import Item, Key, LibraryCode, read_rdb
 from storage.rdb.source import DamagedRDB, Source
 from storage.rdb.write import dump
 from storage.types.kinds import STREAM, STRING
@@ -48,16 +48,16 @@ class _Contents:
         """How many keys are to be copied, by database."""
 
 
-def run(options: Options, console: Console) -> bool:
+def run(options: MigrationOptions, console: Console) -> bool:
     """Copies what is wanted; whether all of it is on the target then. Raises
     :class:`ClientError`."""
     contents = _look_through(options)
     _list_left_out(contents, options, console)
-    rows: list[Row] = []
+    rows: list[SummaryRow] = []
     fine = True
     for db in sorted(contents.wanted):
         number = (options.target.db or 0) if options.databases is None else db
-        with Connection("target", options.target, number) as target, readable(target):
+        with ServerConnection("target", options.target, number) as target, readable(target):
             console.print(f"{options.source} -> {target.name}", highlight=False, markup=False)
             copying = _Copying(options, db, target)
             copying.run()
@@ -79,14 +79,14 @@ def _items(path: str) -> Iterator[Item]:
         raise _FileFailed(f"{path}: {error.strerror}") from None
 
 
-def _is_in(db: int, options: Options) -> bool:
+def _is_in(db: int, options: MigrationOptions) -> bool:
     """Whether a database of the file is to be copied."""
     if options.databases is None:
         return db == 0
     return not options.databases or db in options.databases
 
 
-def _is_wanted(key: Key, options: Options) -> bool:
+def _is_wanted(key: Key, options: MigrationOptions) -> bool:
     """Whether a key is to be copied."""
     return (
         _is_in(key.db, options)
@@ -95,10 +95,10 @@ def _is_wanted(key: Key, options: Options) -> bool:
     )
 
 
-def _look_through(options: Options) -> _Contents:
+def _look_through(options: MigrationOptions) -> _Contents:
     contents = _Contents()
     for item in _items(str(options.source)):
-        if isinstance(item, Library):
+        if isinstance(item, LibraryCode):
             contents.libraries += 1
         elif not isinstance(item, Key):
             continue
@@ -111,7 +111,7 @@ def _look_through(options: Options) -> _Contents:
     return contents
 
 
-def _list_left_out(contents: _Contents, options: Options, console: Console) -> None:
+def _list_left_out(contents: _Contents, options: MigrationOptions, console: Console) -> None:
     lines = left_out(contents.others)
     lines += [
         f"left out: {plural(count, 'key')} of database {db} (--db {db} copies them)"
@@ -126,13 +126,13 @@ def _list_left_out(contents: _Contents, options: Options, console: Console) -> N
 class _Copying:
     """The work on one database of the file."""
 
-    def __init__(self, options: Options, db: int, target: Connection) -> None:
-        self.rows: list[Row] = []
+    def __init__(self, options: MigrationOptions, db: int, target: ServerConnection) -> None:
+        self.rows: list[SummaryRow] = []
         """The rows of streams in the summary."""
         self._options = options
         self._db = db
         self._target = target
-        self._strings: Counter[Outcome] = Counter()
+        self._strings: Counter[StreamOutcome] = Counter()
         self._remarks: list[str] = []
 
     def run(self) -> None:
@@ -151,7 +151,7 @@ class _Copying:
         if not self._strings:
             return
         done = "to be copied" if self._options.dry_run else "there"
-        count = self._strings[Outcome.EQUAL] + self._strings[Outcome.PLANNED]
+        count = self._strings[StreamOutcome.EQUAL] + self._strings[StreamOutcome.PLANNED]
         total = plural(self._strings.total(), "string")
         console.print(f"{total}: {count:,} {done}", highlight=False, markup=False)
         for remark in self._remarks:
@@ -161,39 +161,39 @@ class _Copying:
         outcome, remark = self._restore(key)
         if not isinstance(key.value, Stream):
             self._strings[outcome] += 1
-            if outcome in (Outcome.REFUSED, Outcome.FAILED):
+            if outcome in (StreamOutcome.REFUSED, StreamOutcome.FAILED):
                 self._remarks.append(f"{shown(key.key)}: {remark}")
             return
         groups = key.value.groups.values()
         prefix = "" if self._options.databases is None else f"{self._db}: "
         length = key.value.log.length
         self.rows.append(
-            Row(
+            SummaryRow(
                 prefix + shown(key.key),
                 outcome,
                 remark,
                 length,
                 len(groups),
                 sum(len(group.pending) for group in groups),
-                length if outcome is Outcome.EQUAL and not remark else 0,
+                length if outcome is StreamOutcome.EQUAL and not remark else 0,
             )
         )
 
-    def _restore(self, key: Key) -> tuple[Outcome, str]:
+    def _restore(self, key: Key) -> tuple[StreamOutcome, str]:
         """Sends a key; what came of it, and what there is to say of that."""
         assert key.value is not None
         payload = dump(key.value)
         try:
             if not self._options.replace and self._target.call("EXISTS", key.key):
                 if self._target.call("DUMP", key.key) == payload:
-                    return Outcome.EQUAL, "there already"
-                return Outcome.REFUSED, _IN_THE_WAY
+                    return StreamOutcome.EQUAL, "there already"
+                return StreamOutcome.REFUSED, _IN_THE_WAY
             if self._options.dry_run:
-                return Outcome.PLANNED, "would be copied"
+                return StreamOutcome.PLANNED, "would be copied"
             self._send(key, payload)
         except CommandRefused as error:
-            return Outcome.FAILED, str(error)
-        return Outcome.EQUAL, ""
+            return StreamOutcome.FAILED, str(error)
+        return StreamOutcome.EQUAL, ""
 
     def _send(self, key: Key, payload: bytes) -> None:
         """Restores a key; a server that knows no active-times of consumers gets none."""

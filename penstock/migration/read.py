@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
-from penstock.client.connection import Connection, Moment, Reply, Timed
+from penstock.client.connection import Interval, Reply, ServerConnection, Timed
 from penstock.client.errors import CommandRefused, ServerFailed
 from penstock.client.nodes import Nodes
-from penstock.migration.model import Entry, Group, Head, Pending, Settings, entry_id
+from penstock.migration.model import Entry, GroupState, Head, Pending, Settings, entry_id
 from storage.engine import ids
 
 PAGE_BYTES: Final = 1 << 20
@@ -64,7 +64,7 @@ def find_keys(source: Nodes, globs: Iterable[bytes]) -> Keys:
     return Keys(by_kind.pop("stream", []), by_kind.pop("string", []), by_kind, refused)
 
 
-def _scan(source: Connection, glob: bytes) -> Iterator[list[bytes]]:
+def _scan(source: ServerConnection, glob: bytes) -> Iterator[list[bytes]]:
     cursor = b"0"
     while True:
         cursor, page = source.call("SCAN", cursor, "MATCH", glob, "COUNT", PAGE_KEYS)
@@ -75,13 +75,13 @@ def _scan(source: Connection, glob: bytes) -> Iterator[list[bytes]]:
 
 def count_entries(source: Nodes, streams: list[bytes]) -> int:
     """How many entries the streams hold; what cannot be counted counts as none."""
-    by_node: dict[Connection, list[bytes]] = {}
+    by_node: dict[ServerConnection, list[bytes]] = {}
     for key in streams:
         by_node.setdefault(source.of(key), []).append(key)
     return sum(_count_on(node, keys) for node, keys in by_node.items())
 
 
-def _count_on(node: Connection, streams: list[bytes]) -> int:
+def _count_on(node: ServerConnection, streams: list[bytes]) -> int:
     total = 0
     for at in range(0, len(streams), PAGE_KEYS):
         lengths = node.try_all([("XLEN", key) for key in streams[at : at + PAGE_KEYS]])
@@ -89,7 +89,7 @@ def _count_on(node: Connection, streams: list[bytes]) -> int:
     return total
 
 
-def list_databases(source: Connection) -> list[int]:
+def list_databases(source: ServerConnection) -> list[int]:
     """The numbers of the databases that hold keys."""
     text: bytes = source.call("INFO", "keyspace")
     lines = (line for line in text.splitlines() if line.startswith(b"db"))
@@ -108,7 +108,7 @@ def require_different_databases(source: Nodes, target: Nodes) -> None:
 # --- counters --------------------------------------------------------------------------------
 
 
-def read_head(server: Connection, key: bytes) -> Head | None:
+def read_head(server: ServerConnection, key: bytes) -> Head | None:
     """The counters of a stream, ``None`` if there is no such key."""
     try:
         fields = _fields(server.call("XINFO", "STREAM", key))
@@ -141,12 +141,12 @@ def _fields(reply: list[Reply]) -> dict[bytes, Reply]:
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
-def read_expiry(server: Connection, key: bytes) -> int | None:
+def read_expiry(server: ServerConnection, key: bytes) -> int | None:
     """When a key expires, in Unix milliseconds; ``None`` for never, or if there is no such key."""
     return read_expiries(server, [key])[0]
 
 
-def read_expiries(server: Connection, keys: list[bytes]) -> list[int | None]:
+def read_expiries(server: ServerConnection, keys: list[bytes]) -> list[int | None]:
     """Return when several keys expire, as :func:`read_expiry` does."""
     if not server.knows("PEXPIRETIME"):
         return [_expiry_by_ttl(server, key) for key in keys]
@@ -154,8 +154,8 @@ def read_expiries(server: Connection, keys: list[bytes]) -> list[int | None]:
     return [time if time >= 0 else None for time in times]
 
 
-def _expiry_by_ttl(server: Connection, key: bytes) -> int | None:
-    moment: Moment | None = None
+def _expiry_by_ttl(server: ServerConnection, key: bytes) -> int | None:
+    moment: Interval | None = None
     for _ in range(_TRIES):
         left = server.call_timed("PTTL", key)
         if left.reply < 0:
@@ -169,7 +169,9 @@ def _expiry_by_ttl(server: Connection, key: bytes) -> int | None:
 # --- entries ---------------------------------------------------------------------------------
 
 
-def read_entries(server: Connection, key: bytes, start: int, stop: int) -> Iterator[list[Entry]]:
+def read_entries(
+    server: ServerConnection, key: bytes, start: int, stop: int
+) -> Iterator[list[Entry]]:
     """The entries from ``start`` to ``stop`` in pages of about :data:`PAGE_BYTES`."""
     count = _FIRST_PAGE
     last = ids.text(stop)
@@ -191,14 +193,14 @@ def _size(page: list[Entry]) -> int:
 # --- groups ----------------------------------------------------------------------------------
 
 
-def read_groups(server: Connection, key: bytes) -> list[Group]:
+def read_groups(server: ServerConnection, key: bytes) -> list[GroupState]:
     """The groups of a stream, in the order of their names."""
     groups = [_fields(reply) for reply in server.call("XINFO", "GROUPS", key)]
     consumers = server.call_all([("XINFO", "CONSUMERS", key, group[b"name"]) for group in groups])
     return [_group(fields, names) for fields, names in zip(groups, consumers, strict=True)]
 
 
-def read_consumers(server: Connection, key: bytes, group: bytes) -> frozenset[bytes]:
+def read_consumers(server: ServerConnection, key: bytes, group: bytes) -> frozenset[bytes]:
     """The names of the consumers of a group."""
     return _names(server.call("XINFO", "CONSUMERS", key, group))
 
@@ -207,8 +209,8 @@ def _names(consumers: list[Reply]) -> frozenset[bytes]:
     return frozenset(_fields(consumer)[b"name"] for consumer in consumers)
 
 
-def _group(fields: dict[bytes, Reply], consumers: list[Reply]) -> Group:
-    return Group(
+def _group(fields: dict[bytes, Reply], consumers: list[Reply]) -> GroupState:
+    return GroupState(
         fields[b"name"],
         ids.parse(fields[b"last-delivered-id"]),
         fields.get(b"entries-read"),
@@ -220,7 +222,9 @@ def _group(fields: dict[bytes, Reply], consumers: list[Reply]) -> Group:
 # --- pending entries -------------------------------------------------------------------------
 
 
-def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Iterator[Pending]:
+def read_pending(
+    server: ServerConnection, key: bytes, group: bytes, stop: int
+) -> Iterator[Pending]:
     """The pending entries of a group with IDs up to ``stop``, in the order of their IDs.
 
     Their times are exact to the millisecond. XPENDING only tells how long ago an entry was
@@ -230,7 +234,7 @@ def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Ite
     """
     start, count, tries = 0, PAGE_PENDING, 0
     last = ids.text(stop)
-    moments: dict[int, Moment] = {}
+    moments: dict[int, Interval] = {}
     while start <= stop:
         page = server.call_timed("XPENDING", key, group, ids.text(start), last, count)
         moments = _delivered(page, moments)
@@ -245,7 +249,7 @@ def read_pending(server: Connection, key: bytes, group: bytes, stop: int) -> Ite
         count, tries, moments = min(2 * count, PAGE_PENDING), 0, {}
 
 
-def _delivered(page: Timed, before: dict[int, Moment]) -> dict[int, Moment]:
+def _delivered(page: Timed, before: dict[int, Interval]) -> dict[int, Interval]:
     """When the entries of a page were delivered, narrowed by what is known from ``before``."""
     moments = {}
     for text, _, idle, _ in page.reply:
@@ -255,7 +259,7 @@ def _delivered(page: Timed, before: dict[int, Moment]) -> dict[int, Moment]:
     return moments
 
 
-def _pending(line: list[Reply], moments: dict[int, Moment]) -> Pending:
+def _pending(line: list[Reply], moments: dict[int, Interval]) -> Pending:
     text, owner, _, deliveries = line
     id = ids.parse(text)
     if id not in moments:
@@ -264,7 +268,7 @@ def _pending(line: list[Reply], moments: dict[int, Moment]) -> Pending:
 
 
 def read_pending_ids(
-    server: Connection, key: bytes, groups: list[Group], start: int, stop: int
+    server: ServerConnection, key: bytes, groups: list[GroupState], start: int, stop: int
 ) -> Iterator[int]:
     """The IDs from ``start`` to ``stop`` that are pending in any of the groups, in order."""
     every = [_group_ids(server, key, group.name, start, stop) for group in groups if group.pending]
@@ -276,7 +280,7 @@ def read_pending_ids(
 
 
 def _group_ids(
-    server: Connection, key: bytes, group: bytes, start: int, stop: int
+    server: ServerConnection, key: bytes, group: bytes, start: int, stop: int
 ) -> Iterator[int]:
     while start <= stop:
         page = server.call("XPENDING", key, group, ids.text(start), ids.text(stop), PAGE_ENTRIES)

@@ -54,7 +54,7 @@ class Depth(Enum):
     """Counters, the first and the last entry, and how many entries are pending."""
 
 
-class Findings:
+class StreamFindings:
     """The findings about one stream."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class _Rate(ProgressColumn):
 # --- summary -------------------------------------------------------------------------------------
 
 
-class Outcome(Enum):
+class StreamOutcome(Enum):
     """The outcome for one stream."""
 
     EQUAL = "equal"
@@ -158,14 +158,14 @@ class Outcome(Enum):
     """A dry run: nothing was done."""
 
 
-_STYLES: Final = {Outcome.EQUAL: "green", Outcome.PLANNED: "cyan"}
+_STYLES: Final = {StreamOutcome.EQUAL: "green", StreamOutcome.PLANNED: "cyan"}
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """A row of the summary."""
 
     name: str
-    outcome: Outcome
+    outcome: StreamOutcome
     remark: str = ""
     entries: int | None = None
     """How many it has on the source; ``None`` if it was not looked at."""
@@ -180,12 +180,12 @@ class Row(NamedTuple):
         return self.outcome in _STYLES
 
 
-def print_summary(console: Console, rows: list[Row]) -> None:
+def print_summary(console: Console, rows: list[SummaryRow]) -> None:
     """Prints the table and the sentence below it."""
     if not rows:
         console.print("No streams there to be copied.")
         return
-    quiet = [row for row in rows if row.outcome is Outcome.EQUAL and not row.remark]
+    quiet = [row for row in rows if row.outcome is StreamOutcome.EQUAL and not row.remark]
     hidden = set(map(id, quiet[EQUAL_SHOWN:]))
     console.print(_table([row for row in rows if id(row) not in hidden]))
     if hidden:
@@ -195,7 +195,7 @@ def print_summary(console: Console, rows: list[Row]) -> None:
     console.print(f"{plural(len(rows), 'stream')}: {', '.join(parts)}", highlight=False)
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[SummaryRow]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stream", overflow="fold")
     for name in ("entries", "added", "groups", "pending"):

@@ -6,12 +6,19 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.client.connection import Command, Connection, readable
+from penstock.client.connection import Command, ServerConnection, readable
 from penstock.client.errors import CommandRefused, ServerFailed
 from penstock.client.nodes import Nodes
 from penstock.client.urls import Address
 from penstock.migration.copy import Copied, CopiedGroup, copy_stream
-from penstock.migration.plan import Action, Endpoints, Plan, StreamGone, StreamRefused, make_plan
+from penstock.migration.plan import (
+    Endpoints,
+    Plan,
+    StreamGone,
+    StreamRefused,
+    TargetAction,
+    make_plan,
+)
 from penstock.migration.read import (
     Keys,
     count_entries,
@@ -24,9 +31,9 @@ from penstock.migration.read import (
 from penstock.migration.report import (
     Bar,
     Depth,
-    Outcome,
     Progress,
-    Row,
+    StreamOutcome,
+    SummaryRow,
     left_out,
     list_names,
     print_summary,
@@ -38,7 +45,7 @@ _BATCH: Final = 50
 """Keys at a time; a value may be large."""
 
 
-class Options(NamedTuple):
+class MigrationOptions(NamedTuple):
     """The options of the command line."""
 
     source: Address | str
@@ -57,15 +64,15 @@ class Options(NamedTuple):
 AGAIN: Final = "what was copied is kept, and the same command goes on from there"
 
 _INTENTIONS: Final = {
-    Action.COPY: "would be copied",
-    Action.CONTINUE: "would be brought up to date",
-    Action.REPLACE: "would replace what the target has",
+    TargetAction.COPY: "would be copied",
+    TargetAction.CONTINUE: "would be brought up to date",
+    TargetAction.REPLACE: "would replace what the target has",
 }
 
 
-def run(options: Options, console: Console) -> bool:
+def run(options: MigrationOptions, console: Console) -> bool:
     """Copies and verifies; whether everything is equal then. Raises :class:`ClientError`."""
-    rows: list[Row] = []
+    rows: list[SummaryRow] = []
     fine = True
     assert not isinstance(options.source, str)
     for source_db, target_db in _database_pairs(options.source, options):
@@ -86,13 +93,13 @@ def run(options: Options, console: Console) -> bool:
     return fine and all(row.fine for row in rows)
 
 
-def _database_pairs(source: Address, options: Options) -> list[tuple[int, int]]:
+def _database_pairs(source: Address, options: MigrationOptions) -> list[tuple[int, int]]:
     """Return the numbers of the databases on the source and on the target."""
     if options.databases is None:
         return [(source.db or 0, options.target.db or 0)]
     numbers = list(options.databases)
     if not numbers:
-        with Connection("source", source, 0) as connection, readable(connection):
+        with ServerConnection("source", source, 0) as connection, readable(connection):
             numbers = list_databases(connection)
     return [(number, number) for number in numbers]
 
@@ -101,9 +108,9 @@ class _Migration:
     """The work on one database."""
 
     def __init__(
-        self, source: Nodes, target: Nodes, options: Options, console: Console, prefix: str
+        self, source: Nodes, target: Nodes, options: MigrationOptions, console: Console, prefix: str
     ) -> None:
-        self.rows: dict[bytes, Row] = {}
+        self.rows: dict[bytes, SummaryRow] = {}
         """The row of each stream in the summary."""
         self._source = source
         self._target = target
@@ -155,9 +162,9 @@ class _Migration:
                 self._fail(key, error)
                 continue
             pending = sum(group.pending for group in groups)
-            self.rows[key] = Row(
+            self.rows[key] = SummaryRow(
                 self._name(key),
-                Outcome.PLANNED,
+                StreamOutcome.PLANNED,
                 _INTENTIONS[plan.action],
                 plan.source.length,
                 len(groups),
@@ -199,8 +206,8 @@ class _Migration:
     def _verify_one(self, copied: Copied) -> None:
         endpoints = self._endpoints(copied.plan.key)
         found = verify_stream(endpoints, copied, self._options.depth, self._progress.advance)
-        outcome = Outcome.DIFFERS if found.differences else Outcome.EQUAL
-        self.rows[copied.plan.key] = Row(
+        outcome = StreamOutcome.DIFFERS if found.differences else StreamOutcome.EQUAL
+        self.rows[copied.plan.key] = SummaryRow(
             self._name(copied.plan.key),
             outcome,
             "; ".join(found.differences + found.notes),
@@ -211,8 +218,10 @@ class _Migration:
         )
 
     def _fail(self, key: bytes, error: Exception) -> None:
-        outcome = Outcome.REFUSED if isinstance(error, StreamRefused) else Outcome.FAILED
-        self.rows[key] = Row(self._name(key), outcome, str(error))
+        outcome = (
+            StreamOutcome.REFUSED if isinstance(error, StreamRefused) else StreamOutcome.FAILED
+        )
+        self.rows[key] = SummaryRow(self._name(key), outcome, str(error))
 
     def _name(self, key: bytes) -> str:
         return self._prefix + shown(key)
@@ -317,7 +326,7 @@ def _write(key: bytes, value: Value) -> Command:
     return command if value.expiry is None else (*command, "PXAT", value.expiry)
 
 
-def _read(server: Connection, keys: list[bytes]) -> dict[bytes, Value]:
+def _read(server: ServerConnection, keys: list[bytes]) -> dict[bytes, Value]:
     kinds = dict(zip(keys, server.call_all([("TYPE", key) for key in keys]), strict=True))
     values = {key: Value(kind, None, None) for key, kind in kinds.items()}
     strings = [key for key in keys if kinds[key] == b"string"]

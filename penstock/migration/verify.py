@@ -16,8 +16,8 @@ from penstock.migration.model import (
     USUAL_SETTINGS,
     Digest,
     EntryChange,
-    Fault,
-    Group,
+    EntryFault,
+    GroupState,
     Head,
     PendingChange,
     compare_entries,
@@ -33,21 +33,23 @@ from penstock.migration.read import (
     read_pending,
     read_pending_ids,
 )
-from penstock.migration.report import Depth, Findings
+from penstock.migration.report import Depth, StreamFindings
 from penstock.terminal import plural, shown
 from storage.engine import ids
 
 # --- the stream ----------------------------------------------------------------------------------
 
 
-def verify_stream(endpoints: Endpoints, copied: Copied, depth: Depth, advance: Advance) -> Findings:
+def verify_stream(
+    endpoints: Endpoints, copied: Copied, depth: Depth, advance: Advance
+) -> StreamFindings:
     """Compares a stream with its copy, up to where the source was when the copy began.
 
     What has changed on the source since then is a note, provided that the target is as it was
     copied. ``advance`` is told how many more entries have been found to be equal. Raises
     :class:`StreamGone` if the stream no longer exists on one of the servers.
     """
-    findings = Findings()
+    findings = StreamFindings()
     key, start = copied.plan.key, copied.plan.source
     groups, now = source_groups(endpoints.source, key, start)
     here = read_head(endpoints.target, key)
@@ -66,7 +68,7 @@ def verify_stream(endpoints: Endpoints, copied: Copied, depth: Depth, advance: A
     return findings
 
 
-def _compare_heads(copied: Copied, here: Head, findings: Findings) -> None:
+def _compare_heads(copied: Copied, here: Head, findings: StreamFindings) -> None:
     wanted, found = copied.counters, counters_of(here, copied.counters)
     findings.expect("last-generated-id", _text(wanted.last_id), _text(found.last_id))
     findings.expect("entries-added", wanted.added, found.added)
@@ -83,25 +85,25 @@ def _compare_heads(copied: Copied, here: Head, findings: Findings) -> None:
 
 
 def _compare_entries(
-    endpoints: Endpoints, copied: Copied, now: Head, advance: Advance, findings: Findings
+    endpoints: Endpoints, copied: Copied, now: Head, advance: Advance, findings: StreamFindings
 ) -> None:
     key, stop = copied.plan.key, copied.plan.source.last_id
     wanted = read_entries(endpoints.source, key, ids.MIN, stop)
     found = read_entries(endpoints.target, key, ids.MIN, ids.MAX)
-    faults: Counter[Fault] = Counter()
+    faults: Counter[EntryFault] = Counter()
     for change in compare_entries(wanted, found):
         if isinstance(change, EntryChange):
             faults[change.fault] += 1
         else:
             advance(change)
-    if faults[Fault.EXTRA] and not now.has_same_entries(copied.head):
-        lost = plural(faults.pop(Fault.EXTRA), "entry")
+    if faults[EntryFault.EXTRA] and not now.has_same_entries(copied.head):
+        lost = plural(faults.pop(EntryFault.EXTRA), "entry")
         findings.notes.append(f"the source has removed {lost} since")
     for fault, number in faults.items():
         findings.differences.append(f"{plural(number, 'entry')} {fault.value}")
 
 
-def _compare_boundaries(now: Head, here: Head, findings: Findings) -> None:
+def _compare_boundaries(now: Head, here: Head, findings: StreamFindings) -> None:
     findings.expect("length", now.length, here.length)
     if now.first != here.first:
         findings.differences.append("another first entry")
@@ -109,7 +111,7 @@ def _compare_boundaries(now: Head, here: Head, findings: Findings) -> None:
         findings.differences.append("another last entry")
 
 
-def _compare_expiry(endpoints: Endpoints, key: bytes, findings: Findings) -> None:
+def _compare_expiry(endpoints: Endpoints, key: bytes, findings: StreamFindings) -> None:
     wanted, found = read_expiry(endpoints.source, key), read_expiry(endpoints.target, key)
     findings.expect("time of expiry", _moment(wanted), _moment(found))
 
@@ -128,10 +130,10 @@ def _text(id: int | None) -> str:
 def compare_groups(
     endpoints: Endpoints,
     copied: Copied,
-    groups: list[Group],
+    groups: list[GroupState],
     now: Head,
     depth: Depth,
-    findings: Findings,
+    findings: StreamFindings,
 ) -> None:
     """Compares the target's groups with what was copied, and that with the source's ``groups``.
 
@@ -155,12 +157,12 @@ def compare_groups(
         _find_unreachable(endpoints, key, groups, now.last_id, findings)
 
 
-def _called(group: Group) -> str:
+def _called(group: GroupState) -> str:
     return f"group '{shown(group.name)}'"
 
 
 def _find_unreachable(
-    endpoints: Endpoints, key: bytes, groups: list[Group], last: int, findings: Findings
+    endpoints: Endpoints, key: bytes, groups: list[GroupState], last: int, findings: StreamFindings
 ) -> None:
     """Pending IDs above the last-generated-id: the source's must have been lowered by XSETID."""
     number = sum(1 for _ in read_pending_ids(endpoints.source, key, groups, last + 1, ids.MAX))
@@ -173,7 +175,11 @@ class _GroupCheck:
     """The comparison of one group."""
 
     def __init__(
-        self, endpoints: Endpoints, copied: Copied, copied_group: CopiedGroup, findings: Findings
+        self,
+        endpoints: Endpoints,
+        copied: Copied,
+        copied_group: CopiedGroup,
+        findings: StreamFindings,
     ) -> None:
         self._endpoints = endpoints
         self._key = copied.plan.key
@@ -182,7 +188,7 @@ class _GroupCheck:
         self._findings = findings
         self._name = _called(copied_group.group)
 
-    def run(self, here: Group, there: Group | None, depth: Depth) -> None:
+    def run(self, here: GroupState, there: GroupState | None, depth: Depth) -> None:
         """Compares the target's group with what was copied, and with the source's if it exists."""
         self._compare_state(here)
         if depth is Depth.QUICK:
@@ -193,7 +199,7 @@ class _GroupCheck:
         if moved or there is None or _position(there) != _position(self._copied.group):
             self._findings.notes.append(f"{self._name} has changed on the source since")
 
-    def _compare_state(self, here: Group) -> None:
+    def _compare_state(self, here: GroupState) -> None:
         wanted = self._copied.group
         self._expect("last-delivered-id", _text(wanted.last_id), _text(here.last_id))
         self._expect("entries-read", _known(wanted.entries_read), _known(here.entries_read))
@@ -202,7 +208,7 @@ class _GroupCheck:
         given = "given to a consumer without a name, since the target has no XNACK"
         self._count(self._copied.stand_ins, "released entry", given)
 
-    def _compare_pending(self, there: Group | None) -> bool:
+    def _compare_pending(self, there: GroupState | None) -> bool:
         """Whether only the source has changed since the copy."""
         digest = Digest()
         found = read_pending(self._endpoints.target, self._key, self._copied.group.name, ids.MAX)
@@ -228,7 +234,7 @@ def _known(count: int | None) -> int | str:
     return "unknown" if count is None else count
 
 
-def _position(group: Group) -> tuple[int, int | None]:
+def _position(group: GroupState) -> tuple[int, int | None]:
     return group.last_id, group.entries_read
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from penstock.client.connection import Connection, readable
+from penstock.client.connection import ServerConnection, readable
 from penstock.client.errors import ClientError, CommandRefused
 from penstock.client.urls import parse
 from penstock.debug import DEFAULT_URL, URL_VARIABLE
@@ -42,14 +42,14 @@ def add_url(known: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def connected(url: str) -> Iterator[Connection]:
+def connected(url: str) -> Iterator[ServerConnection]:
     """A connection to the server of a URL; raises :class:`ClientError`."""
     address = parse(url)
-    with Connection("server", address, address.db or 0) as server, readable(server):
+    with ServerConnection("server", address, address.db or 0) as server, readable(server):
         yield server
 
 
-def asks(server: Connection, *command: bytes | str | int) -> Any:
+def asks(server: ServerConnection, *command: bytes | str | int) -> Any:
     """The reply to a command, ``None`` where the server refuses it: not every server, and not every
     user, has each."""
     try:
@@ -58,13 +58,13 @@ def asks(server: Connection, *command: bytes | str | int) -> Any:
         return None
 
 
-def is_penstock(server: Connection) -> bool:
+def is_penstock(server: ServerConnection) -> bool:
     """Whether the server has the commands that only Penstock has."""
     found = asks(server, "COMMAND", "INFO", "PENSTOCK")
     return bool(found and found[0])
 
 
-def streams(server: Connection, pattern: str = "*") -> list[bytes]:
+def streams(server: ServerConnection, pattern: str = "*") -> list[bytes]:
     """The keys of streams that fit a glob pattern, in order."""
     found, cursor = set[bytes](), b"0"
     while True:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.client.errors import CommandRefused
 from penstock.operate.common import (
     DEAD_STREAM,
@@ -64,7 +64,7 @@ def payload(fields: Sequence[bytes]) -> list[bytes]:
     return [word for pair in pairs for word in pair]
 
 
-def letters(server: Connection, stream: bytes) -> Iterator[Letter]:
+def letters(server: ServerConnection, stream: bytes) -> Iterator[Letter]:
     """Yields the dead letters of a stream, the oldest first."""
     start: bytes = b"-"
     while portion := server.call("XRANGE", stream, start, "+", "COUNT", _PORTION):
@@ -74,7 +74,7 @@ def letters(server: Connection, stream: bytes) -> Iterator[Letter]:
         start = b"(" + portion[-1][0]
 
 
-def streams_with_letters(server: Connection) -> list[tuple[bytes, int]]:
+def streams_with_letters(server: ServerConnection) -> list[tuple[bytes, int]]:
     """The streams whose last entry is a dead letter, and how long they are."""
     found = []
     for key in streams(server):
@@ -87,7 +87,7 @@ def streams_with_letters(server: Connection) -> list[tuple[bytes, int]]:
 # --- what is done -----------------------------------------------------------------------------
 
 
-def chosen(server: Connection, options: argparse.Namespace) -> list[Letter]:
+def chosen(server: ServerConnection, options: argparse.Namespace) -> list[Letter]:
     """The letters that the arguments name: by ID, or by reason and group, up to a number.
 
     Raises :class:`CommandRefused` if one of the IDs is no letter."""
@@ -107,14 +107,14 @@ def chosen(server: Connection, options: argparse.Namespace) -> list[Letter]:
     return found
 
 
-def _letter(server: Connection, stream: bytes, entry_id: str) -> Letter:
+def _letter(server: ServerConnection, stream: bytes, entry_id: str) -> Letter:
     there = server.call("XRANGE", stream, entry_id, entry_id)
     if not there or not is_letter(there[0][1]):
         raise CommandRefused(f"{shown(stream)} has no dead letter {entry_id}")
     return there[0][0], there[0][1]
 
 
-def redrive(server: Connection, stream: bytes, wanted: Sequence[Letter]) -> tuple[int, str]:
+def redrive(server: ServerConnection, stream: bytes, wanted: Sequence[Letter]) -> tuple[int, str]:
     """Sends letters back; returns how many were, and by which commands."""
     if is_penstock(server):
         done = 0
@@ -126,7 +126,7 @@ def redrive(server: Connection, stream: bytes, wanted: Sequence[Letter]) -> tupl
     return done, "XADD and XDEL in one MULTI each: every group of the stream gets them"
 
 
-def _send_back(server: Connection, stream: bytes, entry_id: bytes) -> bool:
+def _send_back(server: ServerConnection, stream: bytes, entry_id: bytes) -> bool:
     """Whether a letter was still there, and is back in its stream. Somebody else may be at the same
     letter, so the stream is watched."""
     while True:
@@ -141,7 +141,7 @@ def _send_back(server: Connection, stream: bytes, entry_id: bytes) -> bool:
             return True
 
 
-def delete(server: Connection, stream: bytes, wanted: Sequence[Letter]) -> int:
+def delete(server: ServerConnection, stream: bytes, wanted: Sequence[Letter]) -> int:
     """Deletes letters; returns how many were there."""
     ids = [entry_id for entry_id, _ in wanted]
     portions = [ids[at : at + _PORTION] for at in range(0, len(ids), _PORTION)]
@@ -205,11 +205,11 @@ def _with(options: argparse.Namespace, act: Any) -> int:
         return found
 
 
-def _list(server: Connection, options: argparse.Namespace) -> int:
+def _list(server: ServerConnection, options: argparse.Namespace) -> int:
     return _list_letters(server, options) if options.stream else _list_streams(server)
 
 
-def _list_streams(server: Connection) -> int:
+def _list_streams(server: ServerConnection) -> int:
     found = streams_with_letters(server)
     screen = console()
     if not found:
@@ -224,7 +224,7 @@ def _list_streams(server: Connection) -> int:
     return 0
 
 
-def _list_letters(server: Connection, options: argparse.Namespace) -> int:
+def _list_letters(server: ServerConnection, options: argparse.Namespace) -> int:
     wanted = chosen(server, options)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("id", no_wrap=True)
@@ -244,7 +244,7 @@ def _list_letters(server: Connection, options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(server: Connection, options: argparse.Namespace) -> int:
+def _show(server: ServerConnection, options: argparse.Namespace) -> int:
     [(entry_id, fields)] = chosen(server, options)
     if options.json:
         print(as_json(entry_id, fields))
@@ -257,14 +257,14 @@ def _show(server: Connection, options: argparse.Namespace) -> int:
     return 0
 
 
-def _redrive(server: Connection, options: argparse.Namespace) -> int:
+def _redrive(server: ServerConnection, options: argparse.Namespace) -> int:
     wanted = chosen(server, options)
     done, how = redrive(server, options.stream.encode(), wanted) if wanted else (0, "")
     print(f"{plural(done, 'letter')} sent back{how and f' by {how}'}")
     return 0 if done == len(wanted) else 1
 
 
-def _delete(server: Connection, options: argparse.Namespace) -> int:
+def _delete(server: ServerConnection, options: argparse.Namespace) -> int:
     done = delete(server, options.stream.encode(), chosen(server, options))
     print(f"{plural(done, 'letter')} deleted by XDEL")
     return 0

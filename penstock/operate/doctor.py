@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.operate.common import (
     asks,
     connected,
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 class Patient:
     """A server that is looked at, with its settings."""
 
-    def __init__(self, server: Connection) -> None:
+    def __init__(self, server: ServerConnection) -> None:
         self.server = server
         reply = asks(server, "CONFIG", "GET", "*") or []
         self.settings: dict[str, str] = {
@@ -190,7 +190,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Finding]], ...]] = (
 )
 
 
-def examine(server: Connection) -> list[Finding]:
+def examine(server: ServerConnection) -> list[Finding]:
     """Return what is wrong with a server and its streams."""
     patient = Patient(server)
     return [finding for check in CHECKS for finding in check(patient)]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.operate.common import connected, parser, run, streams
 from penstock.terminal import console, duration, json_line, json_value, plural, shown
 
@@ -26,7 +26,7 @@ _AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupReport:
     """A consumer group; ages in milliseconds, ``None`` where there is no such entry or no answer.
 
     ``oldest`` is how long an entry has been with its consumer, ``deliveries`` how often one was
@@ -57,7 +57,7 @@ class Group:
         return found
 
 
-def gather(server: Connection, pattern: str = "*") -> list[Group]:
+def gather(server: ServerConnection, pattern: str = "*") -> list[GroupReport]:
     """The groups of all streams that fit a pattern, those in trouble first, then by lag."""
     keys = streams(server, pattern)
     seconds, microseconds = server.call("TIME")
@@ -70,7 +70,7 @@ def gather(server: Connection, pattern: str = "*") -> list[Group]:
     return sorted(found, key=lambda each: (not each.troubles, -(each.lag or 0), each.stream))
 
 
-def _groups_of(server: Connection, keys: Sequence[bytes], now: int) -> Iterator[Group]:
+def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Iterator[GroupReport]:
     asked = [("XINFO", what, key) for key in keys for what in ("GROUPS", "STREAM")]
     replies = server.try_all(asked)
     rows = [
@@ -102,9 +102,9 @@ def _group(
     pending: list[Any],
     first: list[Any],
     now: int,
-) -> Group:
+) -> GroupReport:
     held = [entry for entry in pending if entry[1]]
-    return Group(
+    return GroupReport(
         key,
         row["name"],
         row.get("lag"),
@@ -140,7 +140,9 @@ RATES: Final = ("added/s", "read/s")
 _GAP: Final = 2
 
 
-def blocks(groups: Sequence[Group], width: int, rates: Rates | None = None) -> list[list[Text]]:
+def blocks(
+    groups: Sequence[GroupReport], width: int, rates: Rates | None = None
+) -> list[list[Text]]:
     """The head of a table, then each group: a line with its numbers and one for each trouble. A
     name that leaves no room for the numbers has a line of its own."""
     named = [f"{shown(group.stream)} / {shown(group.group)}" for group in groups]
@@ -165,17 +167,17 @@ def _lines(name: str, numbers: str, room: int) -> list[Text]:
     return [Text(name, overflow="fold"), Text(" " * room + numbers)]
 
 
-def _troubles(group: Group | None) -> list[Text]:
+def _troubles(group: GroupReport | None) -> list[Text]:
     return [Text(f"    {each}", style="bold red") for each in group.troubles] if group else []
 
 
-def _cells(group: Group) -> list[str]:
+def _cells(group: GroupReport) -> list[str]:
     lag = "?" if group.lag is None else f"{group.lag:,}"
     oldest = "-" if group.oldest is None else duration(group.oldest)
     return [lag, f"{group.pending:,}", oldest, f"{group.deliveries:,}", f"{group.consumers:,}"]
 
 
-def verdict(groups: Sequence[Group]) -> str:
+def verdict(groups: Sequence[GroupReport]) -> str:
     """Return what a reader wants to know first, in a sentence."""
     troubled = sum(1 for group in groups if group.troubles)
     if not groups:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.operate.common import as_json, connected, paired, parser, run
 from penstock.terminal import shown
 
@@ -21,7 +21,7 @@ SHOWN: Final = 200
 
 
 def entries(
-    server: Connection, stream: str, after: str | bytes
+    server: ServerConnection, stream: str, after: str | bytes
 ) -> Iterator[tuple[bytes, list[bytes]]]:
     """Yields entries above an ID, or ``$`` for those that come from now on, for ever."""
     if after == "$":

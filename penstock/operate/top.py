@@ -10,17 +10,17 @@ from rich.console import Group as Lines
 from rich.live import Live
 from rich.text import Text
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.operate.common import connected, parser, run
-from penstock.operate.groups import Group, Rates, blocks, gather, verdict
+from penstock.operate.groups import GroupReport, Rates, blocks, gather, verdict
 from penstock.terminal import console
 
 EVERY_S: Final = 2.0
 
-Seen = dict[tuple[bytes, bytes], Group]
+Seen = dict[tuple[bytes, bytes], GroupReport]
 
 
-def rates(before: Seen, now: Sequence[Group], seconds: float) -> Rates:
+def rates(before: Seen, now: Sequence[GroupReport], seconds: float) -> Rates:
     """Entries added and delivered a second since the groups were looked at before; empty texts
     where that is not known."""
     found = Rates()
@@ -44,7 +44,7 @@ class Watch:
     """Looks at the groups of a server, and knows how they were when it looked before."""
 
     def __init__(
-        self, server: Connection, pattern: str, clock: Callable[[], float] = time.monotonic
+        self, server: ServerConnection, pattern: str, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._server, self._pattern, self._clock = server, pattern, clock
         self._before, self._at = Seen(), clock()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import AsyncGenerator, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing.control import PenstockError
 from penstock.testing.process import Loss
 from penstock.testing.server import PenstockServer
-from penstock.testing.tools import LocalTools, Snapshot
+from penstock.testing.tools import LocalTools, Snapshot, missing
 
 if TYPE_CHECKING:
     import asyncio
@@ -101,7 +98,7 @@ class Penstock(LocalTools):
         try:
             from redis import Redis
         except ModuleNotFoundError as error:
-            raise _missing() from error
+            raise missing("a client of the fixture") from error
         client = Redis.from_url(self.url, **options)
         self._closing.callback(client.close)
         return client
@@ -127,11 +124,6 @@ Options = tuple[str, ...]
 # --- clients ----------------------------------------------------------------------------------
 
 
-def _missing() -> PenstockError:
-    command = f"{shlex.quote(sys.executable)} -m pip install redis"
-    return PenstockError(f"a client of the fixture needs the package redis: {command}")
-
-
 class AsyncClient:
     """A client of ``redis.asyncio`` that is closed when its event loop ends, or before that.
 
@@ -144,7 +136,7 @@ class AsyncClient:
         try:
             from redis.asyncio import Connection, Redis
         except ModuleNotFoundError as error:
-            raise _missing() from error
+            raise missing("a client of the fixture") from error
 
         begin = self._begin_guard
 

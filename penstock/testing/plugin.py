@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from penstock.testing import Penstock, PenstockServer
+    from penstock.testing.explored import Explored
     from penstock.testing.fixture import ServerPool
+
+_EXPLORED: Final[pytest.StashKey[Explored]] = pytest.StashKey()
+"""Where that is kept which collects explorations."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +35,61 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="args",
         default=[],
     )
+    group = parser.getgroup("penstock")
+    group.addoption(
+        "--explore",
+        metavar="ID",
+        default="",
+        help="run one scenario or order alone, as a failing exploration names it: crash-after@2",
+    )
+    group.addoption(
+        "--explore-shard",
+        metavar="I/N",
+        default="1/1",
+        help="try one of so many parts of all scenarios: 1/4",
+    )
+    group.addoption(
+        "--explore-report",
+        metavar="FILE",
+        default="",
+        help="write what was explored to this file: JSON, or a page if it ends with .html",
+    )
+
+
+def _explored(config: pytest.Config) -> Explored | None:
+    """What collects explorations, once a fixture has been used."""
+    return config.stash.get(_EXPLORED, None)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Adds what a test has explored to its report."""
+    if (explored := _explored(item.config)) is not None:
+        explored.note(item)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what a worker of pytest-xdist has explored."""
+    rows = getattr(node, "workeroutput", {}).get("penstock_explored", [])
+    if rows:
+        _collecting(node.config).rows += rows
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Writes the file of explorations."""
+    if session.config.getoption("explore_report"):
+        _collecting(session.config).finish()
+
+
+def _collecting(config: pytest.Config) -> Explored:
+    """What collects explorations; it is made when it is first asked for."""
+    explored = _explored(config)
+    if explored is None:
+        from penstock.testing.explored import Explored
+
+        explored = config.stash[_EXPLORED] = Explored(config)
+    return explored
 
 
 @pytest.fixture(scope="session")
@@ -51,11 +110,13 @@ def penstock_command(pytestconfig: pytest.Config) -> list[str]:
 def penstock_server(
     penstock_args: list[str],
     penstock_command: list[str],
+    pytestconfig: pytest.Config,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[PenstockServer]:
     """The server of this run, or of this worker of pytest-xdist: for fixtures of wider scope."""
     from penstock.testing import PenstockError, PenstockServer
 
+    _collecting(pytestconfig)
     folder = tmp_path_factory.mktemp("penstock")
     server = PenstockServer(*penstock_args, command=penstock_command, folder=folder)
     try:

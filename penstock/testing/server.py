@@ -291,6 +291,7 @@ class RemoteServer(Tools):
     """
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self._control = _control(url)
         self.clock = ServerClock(self.ask)
         self.faults = Faults(self.ask)
@@ -300,6 +301,11 @@ class RemoteServer(Tools):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def url(self) -> str:
+        """The URL of the server, with the password if it has one."""
+        return self._url
 
     def ask(self, *words: str | int, db: int | None = None) -> Any:
         """Return the server's reply to a command; see :meth:`Tools.ask`."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import count
 from typing import Any, Final
 
 from penstock.testing import waiting
 from penstock.testing.conditions import Faults, ServerClock
-from penstock.testing.control import Ask, WaitTimeout
+from penstock.testing.control import Ask, PenstockError, WaitTimeout
 from penstock.testing.delivery import Policies, stats
+from penstock.testing.exploring import Explore
 from penstock.testing.process import Loss
 from penstock.testing.trace import Trace
 from penstock.testing.waiting import TIMEOUT_S
@@ -48,6 +52,12 @@ def take(ask: Ask, name: str, clock: ServerClock) -> Snapshot:
     return snapshot
 
 
+def missing(what: str) -> PenstockError:
+    """The error of what needs redis-py, which is not installed."""
+    command = f"{shlex.quote(sys.executable)} -m pip install redis"
+    return PenstockError(f"{what} needs the package redis: {command}")
+
+
 class Tools(ABC):
     """A server for tests.
 
@@ -59,6 +69,11 @@ class Tools(ABC):
     """The server's clock, which tests may move."""
     faults: Faults
     """What goes wrong on the server, if a test wants that."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """``redis://host:port``, as client libraries take it."""
 
     @abstractmethod
     def ask(self, *words: str | int, db: int | None = None) -> Any:
@@ -92,6 +107,19 @@ class Tools(ABC):
         """Begins to note the commands that clients send, all of them or those of connections whose
         name fits the pattern; a context manager that ends with the block."""
         return Trace(self.ask, client)
+
+    @property
+    def explore(self) -> Explore:
+        """Tries every crash of a worker, and every order of several.
+
+        Raises :class:`PenstockError` if redis-py is not installed.
+        """
+        try:
+            explorer = import_module("penstock.explore.explorer")
+        except ModuleNotFoundError as error:
+            raise missing("an exploration") from error
+        found: Explore = explorer.Explorer(self)
+        return found
 
     # --- delivery ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from storage.engine import effects as e
 from storage.engine.effects import GENERIC, MISS, NEW, OVERWRITTEN, STREAM, TYPE_CHANGED
 
 
-class Event(NamedTuple):
+class KeyspaceEvent(NamedTuple):
     """Something that happened to a key, as its listeners are told."""
 
     letter: str
@@ -51,9 +51,9 @@ class KeyspaceNotifier:
 
     def announce_miss(self, db: int, key: bytes) -> None:
         """Publishes that a key was looked for in vain."""
-        self._publish(Event(MISS, "keymiss", db, key))
+        self._publish(KeyspaceEvent(MISS, "keymiss", db, key))
 
-    def _publish(self, event: Event) -> None:
+    def _publish(self, event: KeyspaceEvent) -> None:
         """Publishes one event by its key, then by its name."""
         if event.letter not in self._classes:
             return
@@ -67,76 +67,78 @@ class KeyspaceNotifier:
 # --- the events of each effect ---------------------------------------------------------------
 
 
-def _one(letter: str, name: str) -> Callable[[Any], list[Event]]:
-    def events(effect: Any) -> list[Event]:
-        return [Event(letter, name, effect.db, effect.key)]
+def _one(letter: str, name: str) -> Callable[[Any], list[KeyspaceEvent]]:
+    def events(effect: Any) -> list[KeyspaceEvent]:
+        return [KeyspaceEvent(letter, name, effect.db, effect.key)]
 
     return events
 
 
-def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[Event]:
+def _replaced(db: int, key: bytes, replaced: bool, retyped: bool) -> list[KeyspaceEvent]:
     """Return the events of a value that has taken the place of another."""
-    events = [Event(OVERWRITTEN, "overwritten", db, key)] if replaced else []
-    return [*events, Event(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
+    events = [KeyspaceEvent(OVERWRITTEN, "overwritten", db, key)] if replaced else []
+    return [*events, KeyspaceEvent(TYPE_CHANGED, "type_changed", db, key)] if retyped else events
 
 
-def _changed(effect: e.Changed) -> list[Event]:
+def _changed(effect: e.Changed) -> list[KeyspaceEvent]:
     return [
-        Event(letter, name, effect.db, key) for key in effect.keys for letter, name in effect.events
+        KeyspaceEvent(letter, name, effect.db, key)
+        for key in effect.keys
+        for letter, name in effect.events
     ]
 
 
-def _key_renamed(effect: e.KeyRenamed) -> list[Event]:
+def _key_renamed(effect: e.KeyRenamed) -> list[KeyspaceEvent]:
     return [
-        Event(NEW, "new", effect.db, effect.target),
+        KeyspaceEvent(NEW, "new", effect.db, effect.target),
         *_replaced(effect.db, effect.target, effect.replaced, effect.retyped),
-        Event(GENERIC, "rename_from", effect.db, effect.key),
-        Event(GENERIC, "rename_to", effect.db, effect.target),
+        KeyspaceEvent(GENERIC, "rename_from", effect.db, effect.key),
+        KeyspaceEvent(GENERIC, "rename_to", effect.db, effect.target),
     ]
 
 
-def _key_copied(effect: e.KeyCopied) -> list[Event]:
+def _key_copied(effect: e.KeyCopied) -> list[KeyspaceEvent]:
     return [
-        Event(NEW, "new", effect.target_db, effect.target),
+        KeyspaceEvent(NEW, "new", effect.target_db, effect.target),
         *_replaced(effect.target_db, effect.target, effect.replaced, effect.retyped),
-        Event(GENERIC, "copy_to", effect.target_db, effect.target),
+        KeyspaceEvent(GENERIC, "copy_to", effect.target_db, effect.target),
     ]
 
 
-def _key_moved(effect: e.KeyMoved) -> list[Event]:
+def _key_moved(effect: e.KeyMoved) -> list[KeyspaceEvent]:
     return [
-        Event(NEW, "new", effect.target_db, effect.key),
-        Event(GENERIC, "move_from", effect.db, effect.key),
-        Event(GENERIC, "move_to", effect.target_db, effect.key),
+        KeyspaceEvent(NEW, "new", effect.target_db, effect.key),
+        KeyspaceEvent(GENERIC, "move_from", effect.db, effect.key),
+        KeyspaceEvent(GENERIC, "move_to", effect.target_db, effect.key),
     ]
 
 
-def _stream_restored(effect: e.StreamRestored) -> list[Event]:
-    events = [] if effect.replaced else [Event(NEW, "new", effect.db, effect.key)]
+def _stream_restored(effect: e.StreamRestored) -> list[KeyspaceEvent]:
+    events = [] if effect.replaced else [KeyspaceEvent(NEW, "new", effect.db, effect.key)]
     events += _replaced(effect.db, effect.key, effect.replaced, effect.retyped)
-    return [*events, Event(GENERIC, "restore", effect.db, effect.key)]
+    return [*events, KeyspaceEvent(GENERIC, "restore", effect.db, effect.key)]
 
 
-def _stream_put_back(effect: e.StreamPutBack) -> list[Event]:
+def _stream_put_back(effect: e.StreamPutBack) -> list[KeyspaceEvent]:
     place = effect.db, effect.key
-    return [Event(NEW, "new", *place), Event(GENERIC, "restore", *place)]
+    return [KeyspaceEvent(NEW, "new", *place), KeyspaceEvent(GENERIC, "restore", *place)]
 
 
-def _entry_added(effect: e.EntryAdded) -> list[Event]:
-    events = [Event(NEW, "new", effect.db, effect.key)] if effect.created else []
-    return [*events, Event(STREAM, "xadd", effect.db, effect.key)]
+def _entry_added(effect: e.EntryAdded) -> list[KeyspaceEvent]:
+    events = [KeyspaceEvent(NEW, "new", effect.db, effect.key)] if effect.created else []
+    return [*events, KeyspaceEvent(STREAM, "xadd", effect.db, effect.key)]
 
 
-def _entries_deleted(effect: e.EntriesDeleted) -> list[Event]:
-    return [Event(STREAM, "xtrim" if effect.trimmed else "xdel", effect.db, effect.key)]
+def _entries_deleted(effect: e.EntriesDeleted) -> list[KeyspaceEvent]:
+    return [KeyspaceEvent(STREAM, "xtrim" if effect.trimmed else "xdel", effect.db, effect.key)]
 
 
-def _group_position_set(effect: e.GroupPositionSet) -> list[Event]:
+def _group_position_set(effect: e.GroupPositionSet) -> list[KeyspaceEvent]:
     """Only a position that a client asked for; one that a delivery moves is no event."""
-    return [Event(STREAM, "xgroup-setid", effect.db, effect.key)] if effect.explicit else []
+    return [KeyspaceEvent(STREAM, "xgroup-setid", effect.db, effect.key)] if effect.explicit else []
 
 
-EVENTS: Final[dict[type, Callable[[Any], list[Event]]]] = {
+EVENTS: Final[dict[type, Callable[[Any], list[KeyspaceEvent]]]] = {
     e.Changed: _changed,
     e.KeyRenamed: _key_renamed,
     e.KeyCopied: _key_copied,

@@ -246,7 +246,7 @@ class Size(Policy[int]):
         return size
 
 
-class Choice(Policy[bytes]):
+class WordPolicy(Policy[bytes]):
     """A word of several, of which the last is off."""
 
     def __init__(self, name: bytes, words: Sequence[str], help: str) -> None:
@@ -365,8 +365,8 @@ DELAY_FIELD: Final = OfField(
     " 100,000,000,000. One whose field holds no time is delivered at once, and counted in"
     " `penstock_stream_group_bad_delays_total`.",
 )
-PAUSED: Final = Choice(b"paused", ("yes", "no"), "Readers of the group wait.")
-REASONS: Final = Choice(
+PAUSED: Final = WordPolicy(b"paused", ("yes", "no"), "Readers of the group wait.")
+REASONS: Final = WordPolicy(
     b"reasons",
     ("yes", "no"),
     "How each delivery ended is kept with its entry, and the reason that `PENSTOCK NACK` gives for"
@@ -381,13 +381,13 @@ RETENTION_BYTES: Final = Size(
     "The oldest entries go when all of them are larger, counted as Redis's nodes, within 100"
     " milliseconds.",
 )
-RETENTION_UNREAD: Final = Choice(
+RETENTION_UNREAD: Final = WordPolicy(
     b"retention-unread",
     ("keep", "drop"),
     "With `keep` entries stay that a group has to read or to acknowledge. They go soon after it"
     " has, within a second at most.",
 )
-DELETE: Final = Choice(
+DELETE: Final = WordPolicy(
     b"delete",
     ("acked", "no"),
     "An entry that every group has acknowledged is deleted at that XACK.",
@@ -396,7 +396,7 @@ DELETE_GRACE: Final = Milliseconds(
     b"delete-grace",
     "It is kept until the time in its ID is so long ago, for groups that come later.",
 )
-AUTO_GROUP: Final = Choice(
+AUTO_GROUP: Final = WordPolicy(
     b"auto-group",
     ("0", "$", "no"),
     "XREADGROUP makes the stream and the group instead of answering NOGROUP; the group begins at"

@@ -28,7 +28,7 @@ from server.config.types import BadSetting, Lines, quoted_word
 from storage.keyspace.glob import matcher
 
 
-class Line(NamedTuple):
+class PolicyLine(NamedTuple):
     """``stream-policy pattern group-pattern name value ...``."""
 
     key: bytes
@@ -53,12 +53,12 @@ class Line(NamedTuple):
         return any(name in known for name in self.settings)
 
 
-def read_line(words: Sequence[bytes]) -> Line:
+def read_line(words: Sequence[bytes]) -> PolicyLine:
     """The line of these words; raises :class:`BadPolicy`."""
     if len(words) < len(("key", "group", "name", "value")) or len(words) % 2:
         raise BadPolicy("expected: pattern group name value [name value ...]")
     settings = read_settings(words[2:], ALL)
-    line = Line(words[0], words[1], settings)
+    line = PolicyLine(words[0], words[1], settings)
     if line.group != b"*":
         of_stream = [name for name in settings if name in STREAM and name != AUTO_GROUP.name]
         if of_stream:
@@ -67,7 +67,7 @@ def read_line(words: Sequence[bytes]) -> Line:
     return line
 
 
-def settings_of_group(lines: Sequence[Line], key: bytes, group: bytes) -> Settings:
+def settings_of_group(lines: Sequence[PolicyLine], key: bytes, group: bytes) -> Settings:
     """Returns the policies of the first line that fits and has some of groups."""
     for line in lines:
         if line.has(GROUP) and line.fits_key(key) and line.fits_group(group):
@@ -75,7 +75,7 @@ def settings_of_group(lines: Sequence[Line], key: bytes, group: bytes) -> Settin
     return {}
 
 
-def settings_of_stream(lines: Sequence[Line], key: bytes) -> Settings:
+def settings_of_stream(lines: Sequence[PolicyLine], key: bytes) -> Settings:
     """Returns the policies of the first line that fits, is for all groups, and has some of
     streams."""
     for line in lines:
@@ -84,7 +84,7 @@ def settings_of_stream(lines: Sequence[Line], key: bytes) -> Settings:
     return {}
 
 
-def auto_group(lines: Sequence[Line], key: bytes, group: bytes) -> bytes | None:
+def auto_group(lines: Sequence[PolicyLine], key: bytes, group: bytes) -> bytes | None:
     """Where a group begins that is made because somebody reads as it; ``None`` if it is not."""
     for line in lines:
         if AUTO_GROUP.name in line.settings and line.fits_key(key) and line.fits_group(group):
@@ -92,7 +92,7 @@ def auto_group(lines: Sequence[Line], key: bytes, group: bytes) -> bytes | None:
     return None
 
 
-def groups_to_make(lines: Sequence[Line], key: bytes) -> Iterator[bytes]:
+def groups_to_make(lines: Sequence[PolicyLine], key: bytes) -> Iterator[bytes]:
     """The groups that a stream of this name has from its first entry on."""
     for line in lines:
         name = line.literal_group
@@ -125,7 +125,7 @@ def circle_text(way: Iterable[bytes]) -> str:
     return f"dead-letter: dead letters would come back: {' -> '.join(map(shown, way))}"
 
 
-def targets_of(lines: Iterable[Line], key: bytes) -> list[bytes]:
+def targets_of(lines: Iterable[PolicyLine], key: bytes) -> list[bytes]:
     """Where lines send dead letters of a stream. One that names a stream that it fits is not for
     that stream."""
     found = (line.settings.get(DEAD_LETTER.name) for line in lines if line.fits_key(key))
@@ -135,9 +135,9 @@ def targets_of(lines: Iterable[Line], key: bytes) -> list[bytes]:
 class StreamPolicies(Lines):
     """Lines of policies, any number of them."""
 
-    def parse(self, text: str) -> tuple[Line, ...]:
+    def parse(self, text: str) -> tuple[PolicyLine, ...]:
         """Reads a line, or several with line breaks between them."""
-        lines: list[Line] = []
+        lines: list[PolicyLine] = []
         for each in text.split("\n") if text else []:
             words = split_words(each.encode("utf-8", "surrogateescape"))
             if words is None:
@@ -148,7 +148,9 @@ class StreamPolicies(Lines):
                 raise BadSetting(error.reason) from None
         return tuple(lines)
 
-    def merge(self, current: tuple[Line, ...], given: tuple[Line, ...]) -> tuple[Line, ...]:
+    def merge(
+        self, current: tuple[PolicyLine, ...], given: tuple[PolicyLine, ...]
+    ) -> tuple[PolicyLine, ...]:
         """Lines add up; dead letters must not go round in a circle."""
         lines = current + given
         onward = partial(targets_of, lines)
@@ -159,11 +161,11 @@ class StreamPolicies(Lines):
                 raise BadSetting(circle_text(way))
         return lines
 
-    def show(self, value: tuple[Line, ...]) -> str:
+    def show(self, value: tuple[PolicyLine, ...]) -> str:
         """The lines, with line breaks between them."""
         return "\n".join(map(_show_line, value))
 
 
-def _show_line(line: Line) -> str:
+def _show_line(line: PolicyLine) -> str:
     words = [line.key, line.group, *(word for pair in line.settings.items() for word in pair)]
     return " ".join(quoted_word(shown(word)) for word in words)

@@ -18,7 +18,7 @@ from server.config.types import (
     Lines,
     Memory,
     Octal,
-    OutputLimits,
+    OutputLimitsSetting,
     Percentiles,
     PerUser,
     ReadFile,
@@ -144,7 +144,7 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     PerUser("user-max-commands-per-second"),
     Memory("proto-max-bulk-len", 512 * MEGABYTE, MEGABYTE),
     Memory("client-query-buffer-limit", 1024 * MEGABYTE, MEGABYTE),
-    OutputLimits(
+    OutputLimitsSetting(
         "client-output-buffer-limit",
         {
             "normal": (0, 0, 0),

@@ -427,7 +427,7 @@ Limits = tuple[int, int, int]
 """Bytes at once, bytes for a while, and how many seconds that while is; 0 for no limit."""
 
 
-class OutputLimits(Setting):
+class OutputLimitsSetting(Setting):
     """How many bytes may wait for a client: class, hard limit, soft limit, seconds; and so on."""
 
     many = True

@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from server.config.policies import GroupRules
-from server.delivery.lanes import Lanes, Ranking
+from server.delivery.lanes import GroupLanes, Ranking
 from server.delivery.retention import NEVER
 from server.runtime.token_bucket import TokenBucket
 from storage.engine import ids
@@ -132,7 +132,7 @@ class Agenda:
         self._exhausted: list[PendingEntry] = []
         self._to_build = _BUILT
         self._portion = BURIED_AT_ONCE if rules.max_deliveries else PORTION
-        self.lanes = None if rules.order_by is None else Lanes()
+        self.lanes = None if rules.order_by is None else GroupLanes()
         """Which entries wait for others, with ``order-by``."""
         self.ranking: Ranking | None = None
         """What may be delivered by its number, with ``priority-field``; made with the index."""
@@ -146,7 +146,7 @@ class Agenda:
         self.stale = False
         self._later, self._ready, self._open, self._exhausted = [], [], None, []
         self._to_build = _BUILT
-        self.lanes = None if self.rules.order_by is None else Lanes()
+        self.lanes = None if self.rules.order_by is None else GroupLanes()
         if self.rules.priority is not None:
             self.ranking = Ranking(self.rules.priority, log)
         if self.lanes is None:

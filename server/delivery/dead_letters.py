@@ -18,7 +18,7 @@ from storage.engine import ids
 from storage.engine.effects import EntriesDeleted
 from storage.engine.entries import decode_entry
 from storage.engine.groups import Group
-from storage.engine.histories import MOST_LINES, Ended
+from storage.engine.histories import MOST_LINES, EndedDelivery
 from storage.engine.pending import PendingEntry
 from storage.engine.stream import Stream
 from storage.errors import StorageFailure
@@ -112,7 +112,7 @@ def acknowledge(ruled: RuledGroup, entry_ids: list[int]) -> None:
 
 def _lines_of(
     ruled: RuledGroup, entry: PendingEntry, how: bytes, error: bytes
-) -> Sequence[Ended] | None:
+) -> Sequence[EndedDelivery] | None:
     """Returns how the deliveries of an entry ended, the last one now if anybody has it; ``None`` in
     a group that does not keep it."""
     if not ruled.agenda.rules.reasons:
@@ -121,10 +121,10 @@ def _lines_of(
     if entry.owner is None and not error:
         return lines
     owner = b"" if entry.owner is None else entry.owner.name
-    return [*lines, Ended(ruled.now, owner, how, error)][-MOST_LINES:]
+    return [*lines, EndedDelivery(ruled.now, owner, how, error)][-MOST_LINES:]
 
 
-def history_text(lines: Sequence[Ended]) -> bytes:
+def history_text(lines: Sequence[EndedDelivery]) -> bytes:
     """Return the lines as a text: words with blanks between them, in quotes where they need it."""
     return b"\n".join(
         [
@@ -144,7 +144,7 @@ def _write(
     entry: PendingEntry,
     payload: bytes,
     reason: bytes,
-    lines: Sequence[Ended] | None,
+    lines: Sequence[EndedDelivery] | None,
 ) -> bool:
     """Adds the letter; false where that is not possible."""
     db, rules = ruled.db, ruled.agenda.rules
@@ -170,7 +170,7 @@ def _write(
     return True
 
 
-def _told(lines: Sequence[Ended] | None) -> Sequence[bytes]:
+def _told(lines: Sequence[EndedDelivery] | None) -> Sequence[bytes]:
     """The last text that was given as a reason, and all lines."""
     if lines is None:
         return ()
@@ -211,7 +211,7 @@ _PORTION: Final = 100
 """How many letters are moved before others may be answered."""
 
 
-class Found(NamedTuple):
+class FoundLetter(NamedTuple):
     """A dead letter, its ID, and the group that it goes back to."""
 
     id: int
@@ -223,14 +223,14 @@ def _origin(db: Database, letter: Letter) -> GroupRef | None:
     return group_of_value(db, letter.stream, db.get(letter.stream), letter.group)
 
 
-def _with_origin(db: Database, entry_id: int, letter: Letter) -> Found | None:
+def _with_origin(db: Database, entry_id: int, letter: Letter) -> FoundLetter | None:
     """Returns the dead letter with where it goes back to, ``None`` if that is not there any
     more."""
     origin = _origin(db, letter)
-    return None if origin is None else Found(entry_id, letter, origin)
+    return None if origin is None else FoundLetter(entry_id, letter, origin)
 
 
-def one_letter(db: Database, key: bytes, stream: Stream | None, entry_id: int) -> Found:
+def one_letter(db: Database, key: bytes, stream: Stream | None, entry_id: int) -> FoundLetter:
     """The dead letter with this ID; raises :class:`CommandError` if there is none, or if it has
     nowhere to go back to."""
     payload = None if stream is None else stream.log.get(entry_id)
@@ -241,7 +241,7 @@ def one_letter(db: Database, key: bytes, stream: Stream | None, entry_id: int) -
     origin = _origin(db, letter)
     if origin is None:
         raise CommandError(policy_errors.no_origin(text, letter.stream, letter.group))
-    return Found(entry_id, letter, origin)
+    return FoundLetter(entry_id, letter, origin)
 
 
 class Redrive:
@@ -325,7 +325,7 @@ class Redrive:
         stream = self._db.stream(self._key)
         return 0 if stream is None else stream.last_id
 
-    def _portion(self, start: int, last: int) -> tuple[list[Found], int]:
+    def _portion(self, start: int, last: int) -> tuple[list[FoundLetter], int]:
         """The letters among the next entries that have somewhere to go back to, and the ID of the
         last of these entries; 0 if there are no more."""
         stream = self._stream()
@@ -334,7 +334,9 @@ class Redrive:
         entry_ids, payloads = stream.log.range_with_ids(start, last, _PORTION)
         return self._letters(entry_ids, payloads), entry_ids[-1] if entry_ids else 0
 
-    def _letters(self, entry_ids: Sequence[int], payloads: Sequence[bytes | None]) -> list[Found]:
+    def _letters(
+        self, entry_ids: Sequence[int], payloads: Sequence[bytes | None]
+    ) -> list[FoundLetter]:
         """Returns those of the entries that are dead letters and have somewhere to go back to."""
         letters = [
             (entry_id, letter)
@@ -345,14 +347,14 @@ class Redrive:
         found = [_with_origin(self._db, entry_id, letter) for entry_id, letter in letters]
         return [each for each in found if each is not None]
 
-    def _still_there(self, entry_ids: Sequence[int]) -> list[Found]:
+    def _still_there(self, entry_ids: Sequence[int]) -> list[FoundLetter]:
         """Returns those of the letters that can still be moved, as they are now."""
         stream = self._stream()
         if stream is None:
             return []
         return self._letters(entry_ids, [stream.log.get(each) for each in entry_ids])
 
-    def _move(self, letters: list[Found]) -> int:
+    def _move(self, letters: list[FoundLetter]) -> int:
         """Moves them; returns how many. An entry that its stream still has is given back to the
         group (XNACK), with no delivery counted; otherwise it is added again. Raises
         :class:`CommandError` if a stream may not have enough IDs left; none is moved then."""

@@ -15,7 +15,7 @@ from server.clients.blocking import BlockedClients
 from server.delivery import retention
 from server.delivery.due_times import Due
 from server.delivery.group_ref import GroupRef, group_of_value
-from server.delivery.policies import Policies
+from server.delivery.policies import PolicyState
 from server.delivery.reading import move_exhausted
 from server.delivery.retention import NEVER
 from server.state.server_state import Phase, ServerState
@@ -39,7 +39,7 @@ class DueWork:
     that clients are paused, and so nothing may change.
     """
 
-    def __init__(self, state: ServerState, blocking: BlockedClients, policies: Policies) -> None:
+    def __init__(self, state: ServerState, blocking: BlockedClients, policies: PolicyState) -> None:
         self._state = state
         self._blocking = blocking
         self._policies = policies

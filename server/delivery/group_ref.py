@@ -30,7 +30,7 @@ from storage.engine.effects import (
     make,
 )
 from storage.engine.groups import Claim, Claims, Group
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 from storage.engine.pending import Consumer, PendingEntry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database
@@ -221,7 +221,7 @@ class RuledGroup(GroupRef):
         consumers = tuple([b"" if each.owner is None else each.owner.name for each in ended])
         histories = self.group.pending.own_extras().histories
         for entry_id, consumer in zip(entry_ids, consumers, strict=True):
-            histories.note(entry_id, Ended(now, consumer, how, reason))
+            histories.note(entry_id, EndedDelivery(now, consumer, how, reason))
         db, name = self.db, self.group.name
         db.emit(DeliveriesEnded(db.index, self.key, name, entry_ids, consumers, now, how, reason))
 

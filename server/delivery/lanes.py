@@ -347,7 +347,7 @@ class Lane:
         self.in_flight = in_flight
 
 
-class Lanes:
+class GroupLanes:
     """The lanes of a group, by the value of a field. Entries without it are in none of them."""
 
     __slots__ = ("_lanes", "_values")

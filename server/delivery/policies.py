@@ -28,7 +28,7 @@ from server.config.policies import (
     Settings,
     StreamRules,
 )
-from server.config.policy_lines import Line
+from server.config.policy_lines import PolicyLine
 from server.core.table import Arguments
 from server.delivery import retention
 from server.delivery.agenda import Agenda
@@ -81,7 +81,7 @@ class _KnownGroup:
         self.ruled = ruled
 
 
-class Policies:
+class PolicyState:
     """Finds the policies that are in force, follows effects, and notes when something is due.
 
     ``when_due`` is called then; ``require`` raises :class:`.CommandError` for a request that the
@@ -92,7 +92,7 @@ class Policies:
         self._state = state
         self._blocking = blocking
         self._version = 0
-        self._lines: tuple[Line, ...] = ()
+        self._lines: tuple[PolicyLine, ...] = ()
         self.active = False
         """Whether any stream or group may have policies."""
         self.seed = int(state.instance.id, 16)
@@ -136,7 +136,7 @@ class Policies:
         self._free = self._in_group(self._follow_freed)
         state.config.listen("stream-policy", self._configure)
 
-    def _configure(self, lines: tuple[Line, ...]) -> None:
+    def _configure(self, lines: tuple[PolicyLine, ...]) -> None:
         self._lines = lines
         self.reload()
 

@@ -43,7 +43,7 @@ _PASSED_AGAIN: Final = 10_000
 """About how many such entries it passes over until it answers with what it has."""
 
 
-class Reader(NamedTuple):
+class GroupReader(NamedTuple):
     """Who reads: the consumer, with NOACK or not, whether the entries are needed one by one, and
     what tells if one fits the reply, where not all do."""
 
@@ -63,7 +63,7 @@ Redeliveries = list[tuple[bytes, PendingEntry]]
 # --- what is due again -----------------------------------------------------------------------
 
 
-def deliver_due(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliveries, bool]:
+def deliver_due(ruled: RuledGroup, reader: GroupReader, most: int) -> tuple[Redeliveries, bool]:
     """Delivers up to ``most`` pending entries that are due to somebody, or were kept back.
 
     Returns them, and whether there may be more that were not looked at."""
@@ -94,7 +94,7 @@ def _drop(ruled: RuledGroup, entry_ids: list[int]) -> None:
         acknowledge(ruled, dropped)
 
 
-def _give(ruled: RuledGroup, reader: Reader, most: int, given: Redeliveries) -> list[int]:
+def _give(ruled: RuledGroup, reader: GroupReader, most: int, given: Redeliveries) -> list[int]:
     """Delivers what is due, as far as it fits; returns what the stream does not have any more."""
     group, consumer = ruled.group, reader.consumer
     taken = _take(ruled, min(most - len(given), _PORTION))
@@ -191,7 +191,7 @@ def _count_after(entry: PendingEntry) -> int:
     return min(entry.deliveries + 1, HIGHEST)
 
 
-def _tell_due(ruled: RuledGroup, reader: Reader, before: list[PendingEntry]) -> None:
+def _tell_due(ruled: RuledGroup, reader: GroupReader, before: list[PendingEntry]) -> None:
     group, now = ruled.group, ruled.now
     counts = tuple([_count_after(entry) for entry in before])
     again = sum([count > 1 for count in counts])
@@ -240,7 +240,9 @@ def _keep_back_new(ruled: RuledGroup, entry_ids: list[int]) -> None:
         ruled.keep_back(entry_ids, [0] * len(entry_ids))
 
 
-def _pass_over(ruled: RuledGroup, reader: Reader, passed: list[int], given: list[int]) -> list[int]:
+def _pass_over(
+    ruled: RuledGroup, reader: GroupReader, passed: list[int], given: list[int]
+) -> list[int]:
     """Moves the group past the last of the new entries that are given. These are pending for the
     consumer then if they follow each other, and what is before them is kept back; otherwise all
     are kept back. Returns what is still to be taken over."""
@@ -291,7 +293,7 @@ class _Selection:
             self.given.append(raw[ends[low] : ends[high]])
 
 
-def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeliveries, bool]:
+def deliver_ranked(ruled: RuledGroup, reader: GroupReader, most: int) -> tuple[Redeliveries, bool]:
     """With ``priority-field``: delivers up to ``most`` entries that may be delivered, those with
     the highest numbers, whether they are due again or new. Before that the read looks ahead.
 
@@ -312,7 +314,7 @@ def deliver_ranked(ruled: RuledGroup, reader: Reader, most: int) -> tuple[Redeli
     return given, more or (not given and agenda.look_ahead() > ahead)
 
 
-def deliver_first(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, list[bytes]]:
+def deliver_first(ruled: RuledGroup, reader: GroupReader, most: int) -> tuple[int, list[bytes]]:
     """With ``priority-field``: delivers up to ``most`` entries as :func:`deliver_ranked` does, if
     they are new and nothing has to be passed over for them. Otherwise none.
 
@@ -320,7 +322,7 @@ def deliver_first(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, li
     return _deliver_next(ruled, reader, most, False) if _rank(ruled, reader) else (0, [])
 
 
-def _rank(ruled: RuledGroup, reader: Reader) -> bool:
+def _rank(ruled: RuledGroup, reader: GroupReader) -> bool:
     """Ranks what is due again, and then what is new; false if there is more to rank."""
     agenda = ruled.agenda
     if not agenda.rank(ruled.group.pending, ruled.due):
@@ -334,7 +336,7 @@ _NEW: Final = PendingEntry(ids.MIN, None, 0, 0)
 
 
 def _deliver_next(
-    ruled: RuledGroup, reader: Reader, most: int, apart: bool
+    ruled: RuledGroup, reader: GroupReader, most: int, apart: bool
 ) -> tuple[int, list[bytes]]:
     """Delivers those with the highest numbers, if they are what is next for the group anyway.
     Returns how many, and their RESP forms, in pieces unless they are to be ``apart``."""
@@ -360,7 +362,7 @@ def _deliver_next(
     return len(first), pieces
 
 
-def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
+def _look_ahead(ruled: RuledGroup, reader: GroupReader, most: int) -> bool:
     """Ranks up to ``most`` new entries; returns whether there may be more.
 
     Where not all of them may be delivered now, all are kept back: what is among them for others
@@ -383,7 +385,9 @@ def _look_ahead(ruled: RuledGroup, reader: Reader, most: int) -> bool:
     return found == wanted < most
 
 
-def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int, list[bytes], bool]:
+def deliver_selected(
+    ruled: RuledGroup, reader: GroupReader, most: int
+) -> tuple[int, list[bytes], bool]:
     """Delivers up to ``most`` new entries, of those that are for the group and whose time it is; or
     ranks them.
 
@@ -410,7 +414,7 @@ def deliver_selected(ruled: RuledGroup, reader: Reader, most: int) -> tuple[int,
 
 
 def _consider(
-    ruled: RuledGroup, reader: Reader, most: int, stretch: Stretch, found: _Selection
+    ruled: RuledGroup, reader: GroupReader, most: int, stretch: Stretch, found: _Selection
 ) -> bool:
     """Decides about each entry of a stretch, up to where the reader has what it wants: whether it
     is for the group, may be given now, or is kept back. False if nothing behind is to be looked at.
@@ -462,7 +466,7 @@ def _consider(
     return looked_at == len(numbers)
 
 
-def _hand_out(ruled: RuledGroup, reader: Reader, found: _Selection) -> None:
+def _hand_out(ruled: RuledGroup, reader: GroupReader, found: _Selection) -> None:
     """Moves the group past all of them, and tells what has become of each."""
     group, consumer = ruled.group, reader.consumer
     ruled.stream.pass_over(group, found.passed)
@@ -495,7 +499,7 @@ def _count_bad_delays(ruled: RuledGroup, found: list[tuple[int, bytes]]) -> None
 # --- what may be claimed ---------------------------------------------------------------------
 
 
-class Refusals:
+class EntryRefusals:
     """Refuses entries that nobody may have yet, and those that were delivered as often as may be
     if claiming them is ``counting`` as a delivery; these are then dead letters."""
 

@@ -10,7 +10,7 @@ from server.state.session import Link
 from storage.engine.pending import Consumer
 
 
-class KeptBack(NamedTuple):
+class KeptBackCounts(NamedTuple):
     """How many entries of a group policies keep back: for their ``turn`` (``order-by``,
     ``priority-field``), for their ``time`` (``delay-field``), or, of those that were given back,
     for their ``backoff``. One that waits for its time and its turn counts for its time. Times count
@@ -23,7 +23,7 @@ class KeptBack(NamedTuple):
     rate: int
 
 
-def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
+def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBackCounts:
     """Return how many entries are kept back; ``ruled`` is the group with its policies, if it has
     any that were looked at."""
     pending, due = ref.group.pending, ref.db.keyspace.due_by(now)
@@ -36,10 +36,10 @@ def kept_back(ref: GroupRef, ruled: RuledGroup | None, now: int) -> KeptBack:
             turn = min(ruled.agenda.lanes.waiting, turn)
     if ruled is not None and ruled.agenda.bucket is not None:
         rate = 0 if ruled.agenda.bucket.room(now, due) else ref.stream.undelivered(ref.group)
-    return KeptBack(turn, time, pending.extras.backing_off.at(due), rate)
+    return KeptBackCounts(turn, time, pending.extras.backing_off.at(due), rate)
 
 
-class Connection(NamedTuple):
+class ConsumerConnection(NamedTuple):
     """Where the last request of a consumer came from, since when that client is there, and when it
     went: in Unix milliseconds, 0 while it is there."""
 
@@ -48,9 +48,9 @@ class Connection(NamedTuple):
     gone: int
 
 
-def connection_of(consumer: Consumer) -> Connection | None:
+def connection_of(consumer: Consumer) -> ConsumerConnection | None:
     """Return the last connection of a consumer; ``None`` without one since the server began."""
     link = consumer.link
     if not isinstance(link, Link):
         return None
-    return Connection(link.addr, link.created_ms, link.closed_ms)
+    return ConsumerConnection(link.addr, link.created_ms, link.closed_ms)

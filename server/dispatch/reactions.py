@@ -19,7 +19,7 @@ from server.clients.keyspace_events import KeyspaceNotifier
 from server.clients.tracking import KeyTracking
 from server.clients.watch import WatchedKeys
 from server.core import reasons
-from server.delivery.policies import Policies
+from server.delivery.policies import PolicyState
 from server.runtime.change_count import changes_of
 from server.runtime.histogram import Histogram
 from server.state.server_state import ServerState
@@ -96,7 +96,7 @@ class Reactions:
         blocking: BlockedClients,
         notifier: KeyspaceNotifier,
         tracking: KeyTracking,
-        policies: Policies,
+        policies: PolicyState,
     ) -> None:
         self._state = state
         self._effects = state.keyspace.effects

@@ -28,7 +28,7 @@ from server.faults.holds import Hold, Holds
 from server.faults.ports import WorkerPorts
 from server.faults.rules import Action, Conditions, FaultList
 from server.faults.workers import Workers
-from server.state.monitors import Trace
+from server.state.monitors import TraceBuffer
 from server.state.server_state import ServerState
 from server.state.session import Place, Session
 from server.traffic.output_gate import OutputGate
@@ -41,7 +41,7 @@ RESTING: Final[Place] = (-2, b"")
 """Where those wait who want workers to be at rest; no database has this index."""
 
 
-class Snapshot(NamedTuple):
+class SavedData(NamedTuple):
     """What a test has kept: the data, the time in Unix milliseconds, and whether it stood still."""
 
     data: Copy
@@ -204,11 +204,11 @@ class Interception:
     ) -> None:
         self._state = state
         self._blocking = blocking
-        self.trace = Trace(lambda: state.clock())
+        self.trace = TraceBuffer(lambda: state.clock())
         self.rules = FaultList()
         self.outages = Outages(state, blocking, gate, self.update)
         self.disk = disk
-        self.snapshots: dict[bytes, Snapshot] = {}
+        self.snapshots: dict[bytes, SavedData] = {}
         self._delays: dict[Session, Delay] = {}
         self.holds = Holds()
         self.ports = WorkerPorts(state, self.stir)

@@ -169,7 +169,7 @@ class Strike(NamedTuple):
     fault: int
 
 
-class Fault:
+class FaultRule:
     """A fault with its counters. ``words`` are those it was added with."""
 
     __slots__ = ("_random", "action", "conditions", "id", "matched", "struck", "words")
@@ -238,7 +238,7 @@ class FaultList:
 
     def __init__(self) -> None:
         self._last_id = 0
-        self._faults: dict[int, Fault] = {}
+        self._faults: dict[int, FaultRule] = {}
 
     @property
     def any(self) -> bool:
@@ -246,14 +246,14 @@ class FaultList:
         return len(self._faults) > 0
 
     @property
-    def faults(self) -> list[Fault]:
+    def faults(self) -> list[FaultRule]:
         """Return the faults that have not struck for the last time."""
         return list(self._faults.values())
 
     def add(self, words: Sequence[bytes], conditions: Conditions, action: Action) -> int:
         """Adds a fault; returns its number, which no other had before."""
         self._last_id += 1
-        self._faults[self._last_id] = Fault(self._last_id, words, conditions, action)
+        self._faults[self._last_id] = FaultRule(self._last_id, words, conditions, action)
         return self._last_id
 
     def strike(

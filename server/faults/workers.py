@@ -32,7 +32,7 @@ STATES: Final = (ABSENT, GONE, BUSY, HELD, PARKED, IDLE)
 """The first that applies is that of a worker; the last four are also those of a client."""
 
 
-class Worker(NamedTuple):
+class WorkerState(NamedTuple):
     """A worker and its clients, in the order in which they came."""
 
     name: bytes
@@ -83,7 +83,7 @@ class Workers:
         descriptor = traffic.get("fd", -1)
         return BUSY if descriptor >= 0 and has_input(descriptor) else IDLE
 
-    def find(self, pattern: bytes, by_user: bool, asking: Session) -> Iterator[Worker]:
+    def find(self, pattern: bytes, by_user: bool, asking: Session) -> Iterator[WorkerState]:
         """The workers whose names, or users, fit a pattern, in that order; the asking client is
         none. A pattern that nothing fits is the name of a worker that is gone."""
         ports = {} if by_user else self._ports.by_name
@@ -99,4 +99,4 @@ class Workers:
                 states.add(BUSY)
             elif not states:
                 states.add(GONE if port is None or port.connections else ABSENT)
-            yield Worker(name, min(states, key=STATES.index), found.get(name, []))
+            yield WorkerState(name, min(states, key=STATES.index), found.get(name, []))

@@ -69,7 +69,7 @@ from typing import Final
 from server.clients.blocking import SYNCED, BlockedClients
 from server.dispatch.reactions import Reactions
 from server.persistence.disk_thread import DiskThread
-from server.persistence.journal import Journal, Reader
+from server.persistence.journal import Journal, JournalReader
 from server.runtime.clockwork import EndOfRound
 from server.runtime.histogram import Histogram
 from server.state.latency import FSYNC, WRITE, WRITE_ALONE, WRITE_BESIDE_CHILD, WRITE_WAITS
@@ -109,7 +109,7 @@ class Commit:
         self._reactions = reactions
         self._jobs = jobs
         self._journal = journal
-        self.reader = Reader(journal, self.changed, dated=True)
+        self.reader = JournalReader(journal, self.changed, dated=True)
         self._round = EndOfRound(self.write)
         self.state = FREE
         self.holding = False

@@ -39,8 +39,8 @@ class Journal:
     def __init__(self, state: ServerState, reactions: Reactions) -> None:
         self._state = state
         self._reactions = reactions
-        self._readers: list[Reader] = []
-        self._beginning: list[Reader] = []
+        self._readers: list[JournalReader] = []
+        self._beginning: list[JournalReader] = []
         """Those that have begun anew, and have not been told since which database is selected."""
         self._selected = b""
         """The SELECT that the others were told last."""
@@ -64,7 +64,7 @@ class Journal:
 
     # --- readers --------------------------------------------------------------------------
 
-    def add(self, reader: Reader) -> None:
+    def add(self, reader: JournalReader) -> None:
         """Lets a reader have what happens from now on."""
         self.share()
         if not self._readers:
@@ -72,7 +72,7 @@ class Journal:
         self._readers.append(reader)
         self._note_readers()
 
-    def remove(self, reader: Reader) -> None:
+    def remove(self, reader: JournalReader) -> None:
         """Lets a reader have nothing any more."""
         self.share()
         self._readers.remove(reader)
@@ -102,7 +102,7 @@ class Journal:
         if first:
             self._beginning.clear()
 
-    def begin(self, reader: Reader) -> None:
+    def begin(self, reader: JournalReader) -> None:
         """Begins a file or a stream: what the reader gets from now on depends on nothing before."""
         if len(self._readers) > 1:
             self._encoder.write_new_settings(self.log)
@@ -194,7 +194,7 @@ class Journal:
             reader.on_news()
 
 
-class Reader:
+class JournalReader:
     """Reads the journal from when it is attached on.
 
     ``on_news`` is called when there is something new, or will be when the unit has ended. One that

@@ -21,7 +21,7 @@ from server.state.session import FILE
 from storage.aof.apply_commands import Restorer
 from storage.aof.framing import Annotation, LoadError, shown
 from storage.errors import StorageFailure
-from storage.rdb.read import Aux, Item, Key, Library
+from storage.rdb.read import Aux, Item, Key, LibraryCode
 
 __all__ = ["LoadError", "Loader"]
 
@@ -217,7 +217,7 @@ class ItemLoader:
         """Puts an item in its place. Raises :class:`LoadError` if that cannot be done."""
         if isinstance(item, Key):
             self._take_key(item)
-        elif isinstance(item, Library):
+        elif isinstance(item, LibraryCode):
             self._loader.apply([b"FUNCTION", b"LOAD", item.code])
         else:
             assert isinstance(item, Aux)

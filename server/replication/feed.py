@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from server.persistence.journal import Journal, Reader
+from server.persistence.journal import Journal, JournalReader
 from server.runtime.clockwork import EndOfRound
 from storage.aof.commands import command
 
@@ -74,7 +74,7 @@ class Feed:
     def __init__(self, journal: Journal, on_news: Callable[[], None]) -> None:
         self._journal = journal
         self._round = EndOfRound(self.flush)
-        self._reader = Reader(journal, self._round.schedule)
+        self._reader = JournalReader(journal, self._round.schedule)
         self._on_news = on_news
         self.backlog: Backlog | None = None
         self.end = 0

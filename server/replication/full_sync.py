@@ -16,7 +16,7 @@ from typing import Final
 from server.persistence.base_writer import FAILED, fork_writer
 from server.persistence.commit import reason
 from server.replication.feed import Feed
-from server.replication.replica import Replica, Snapshot, SnapshotFile
+from server.replication.replica import Replica, SnapshotFile, SnapshotId
 from server.runtime.version import REDIS_VERSION
 from server.state.latency import FORK
 from server.state.server_state import ServerState
@@ -38,7 +38,7 @@ class FullSync:
         self._replication_id = replication_id
         self._child = NO_CHILD
         self._file: SnapshotFile
-        self._snapshot: Snapshot
+        self._snapshot: SnapshotId
         self._position = 0
         self.waiting: list[Replica] = []
         """Those that have not been sent anything of a snapshot."""

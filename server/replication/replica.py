@@ -70,7 +70,7 @@ EVERYTHING: Final = frozenset({"keys", "functions"})
 """What a snapshot holds for a replica."""
 
 
-class Snapshot(NamedTuple):
+class SnapshotId(NamedTuple):
     """Which snapshot it is."""
 
     version: int
@@ -93,9 +93,9 @@ class Introduction:
         """Which version of Valkey it is, if it is one."""
 
     @property
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> SnapshotId:
         """The snapshot that it needs; those who need the same one can share it."""
-        return Snapshot(self.rdb_version, self.contents)
+        return SnapshotId(self.rdb_version, self.contents)
 
     @property
     def rdb_version(self) -> int:

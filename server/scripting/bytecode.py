@@ -138,13 +138,13 @@ class TooComplex(Exception):
 def hardened(code: bytes) -> bytes:
     """Return the program changed as told above; ``code`` is what string.dump gives. Raises
     :class:`TooComplex`."""
-    reader = _Reader(code)
+    reader = _ProgramReader(code)
     out = bytearray(code[:HEADER])
     _function(reader, out)
     return bytes(out)
 
 
-class _Reader:
+class _ProgramReader:
     """Takes a program apart."""
 
     def __init__(self, code: bytes) -> None:
@@ -182,7 +182,7 @@ def _words(words: list[int]) -> bytes:
     return struct.pack(f"=i{len(words)}I", len(words), *words)
 
 
-def _function(reader: _Reader, out: bytearray) -> int:
+def _function(reader: _ProgramReader, out: bytearray) -> int:
     """Puts one function and those within into ``out``; how many upvalues it has."""
     out += reader.string()
     line, last_line = reader.count(), reader.count()
@@ -217,7 +217,7 @@ def _constants_for(parameters: int) -> list[bytes]:
     return [text, bytes([_NUMBER]) + struct.pack("=d", parameters + 1)]
 
 
-def _debug_information(reader: _Reader, out: bytearray, rewritten: Rewritten | None) -> None:
+def _debug_information(reader: _ProgramReader, out: bytearray, rewritten: Rewritten | None) -> None:
     """The line of each instruction, then the names of local variables and of upvalues."""
     lines = reader.words()
     if rewritten is not None:

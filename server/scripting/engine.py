@@ -17,7 +17,7 @@ from server.dispatch.reactions import Reactions
 from server.scripting import errors as script_errors
 from server.scripting import first_line
 from server.scripting.functions import Functions
-from server.scripting.running import Job, Runner
+from server.scripting.running import Runner, ScriptJob
 from server.state.server_state import ServerState
 from server.state.session import Session
 
@@ -31,7 +31,7 @@ SCRIPT_OVERHEAD: Final = 200
 """What a script takes in the cache besides its text, in bytes."""
 
 
-class Script:
+class CachedScript:
     """A script in the cache."""
 
     __slots__ = ("function", "header", "sha1", "source")
@@ -56,9 +56,9 @@ class Scripting:
         self._calls: HostApi | None = None
         self._runner = Runner(state, dispatcher, blocking, reactions)
         self.functions = Functions(state.keyspace, self._runner)
-        self._by_source: dict[bytes, Script] = {}
-        self._by_sha1: dict[bytes, Script] = {}
-        self._evaluated: dict[Script, None] = {}
+        self._by_source: dict[bytes, CachedScript] = {}
+        self._by_sha1: dict[bytes, CachedScript] = {}
+        self._evaluated: dict[CachedScript, None] = {}
         self.evicted = 0
         """How many scripts have left the cache by themselves."""
         state.config.listen("script-memory-limit", self._limit_memory)
@@ -82,9 +82,9 @@ class Scripting:
         self._evaluated.pop(script, None)
         return script.sha1
 
-    def _add(self, source: bytes) -> Script:
+    def _add(self, source: bytes) -> CachedScript:
         header = first_line.read(source)
-        script = Script(source, header, self._lua().interpreter.compile(header.body))
+        script = CachedScript(source, header, self._lua().interpreter.compile(header.body))
         self._by_source[source] = self._by_sha1[script.sha1] = script
         return script
 
@@ -99,7 +99,7 @@ class Scripting:
         self._evaluated.clear()
         self._calls = None
 
-    def from_source(self, source: bytes) -> Script:
+    def from_source(self, source: bytes) -> CachedScript:
         """The script of a text, from the cache or put there; raises :class:`CommandError`."""
         self._lua()
         script = self._by_source.get(source)
@@ -114,7 +114,7 @@ class Scripting:
             self._evict(next(iter(self._evaluated)))
         return script
 
-    def cached(self, sha1: bytes) -> Script:
+    def cached(self, sha1: bytes) -> CachedScript:
         """The script in the cache that has this SHA1; raises :class:`CommandError`."""
         self._lua()
         script = self._by_sha1.get(sha1) or self._by_sha1.get(sha1.lower())
@@ -122,7 +122,7 @@ class Scripting:
             raise CommandError(script_errors.NO_SCRIPT)
         return script
 
-    def _evict(self, script: Script) -> None:
+    def _evict(self, script: CachedScript) -> None:
         del self._evaluated[script], self._by_source[script.source], self._by_sha1[script.sha1]
         self.evicted += 1
 
@@ -143,14 +143,16 @@ class Scripting:
     def run(
         self,
         session: Session,
-        script: Script,
+        script: CachedScript,
         command: Arguments,
         keys: Arguments,
         arguments: Arguments,
     ) -> Reply | Wait:
         """Runs a script for EVAL and its kin; raises :class:`CommandError`."""
         body, name, header = script.function, script.sha1, script.header
-        job = Job(self._lua(), body, name, header, command, keys, arguments, is_function=False)
+        job = ScriptJob(
+            self._lua(), body, name, header, command, keys, arguments, is_function=False
+        )
         return self._runner.run(session, job)
 
     def transaction(

@@ -16,7 +16,7 @@ from server.core.outcomes import Wait
 from server.core.table import Arguments
 from server.scripting import errors as script_errors
 from server.scripting import first_line
-from server.scripting.running import Job, Runner
+from server.scripting.running import Runner, ScriptJob
 from server.state.session import Session
 from storage.keyspace.databases import Keyspace
 from storage.rdb.read import OtherType, WrongFooter, restore_libraries
@@ -211,10 +211,10 @@ class Functions:
         flags = function.flags
         header = first_line.Header(True, "no-writes" in flags, "allow-oom" in flags, b"")
         body, name = function.body, function.name
-        job = Job(self._calls, body, name, header, command, keys, arguments, is_function=True)
+        job = ScriptJob(self._calls, body, name, header, command, keys, arguments, is_function=True)
         return self._runner.run(session, job)
 
-    def running(self) -> tuple[Job, int] | None:
+    def running(self) -> tuple[ScriptJob, int] | None:
         """The function that takes long, and for how many milliseconds already.
 
         Raises :class:`CommandError` if it is a script that takes long."""

@@ -39,7 +39,7 @@ Script = Any
 """A compiled script: a function of Lua."""
 
 
-class Outcome(NamedTuple):
+class ScriptOutcome(NamedTuple):
     """A script's reply in RESP, and whether it is an error that a command has been counted for."""
 
     reply: bytes
@@ -197,7 +197,7 @@ class Interpreter:
         resp3: bool,
         keys: Sequence[bytes],
         arguments: Sequence[bytes],
-    ) -> Outcome:
+    ) -> ScriptOutcome:
         """Runs a script or a function, named in errors; ``resp3`` is the protocol of the reply."""
         values = [*keys, *arguments]
         self._make_room(sum(map(len, values)) + PER_VALUE * (len(values) + 1))
@@ -213,4 +213,4 @@ class Interpreter:
             self._clean_up()
         # Where Lua gave nothing for the second, nothing has been counted.
         reply, counted = result if isinstance(result, tuple) else (result, False)
-        return Outcome(reply, bool(counted))
+        return ScriptOutcome(reply, bool(counted))

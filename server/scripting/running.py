@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PACKAGES: Final = ("lupa", "greenlet")
 
 
-class Job(NamedTuple):
+class ScriptJob(NamedTuple):
     """A script or a function that is to run: in which Lua, which of its functions and under which
     name, what the first line promises, and for which command with which keys and arguments."""
 
@@ -62,7 +62,7 @@ class Runner:
         self._blocking = blocking
         self._reactions = reactions
         self._busy: LongRunning | None = None
-        self._job: Job | None = None
+        self._job: ScriptJob | None = None
         self._began = 0.0
 
     def start_lua(
@@ -99,7 +99,7 @@ class Runner:
 
     # --- running --------------------------------------------------------------------------
 
-    def run(self, session: Session, job: Job) -> Reply | Wait:
+    def run(self, session: Session, job: ScriptJob) -> Reply | Wait:
         """Runs a script or a function; raises :class:`CommandError` if it may not run, and for the
         error that it ends with."""
         header = job.header
@@ -115,7 +115,7 @@ class Runner:
         if not allowed and memory.exceeded and memory.check():
             raise CommandError(errors.OUT_OF_MEMORY)
 
-    def _execute(self, session: Session, job: Job) -> Encoded:
+    def _execute(self, session: Session, job: ScriptJob) -> Encoded:
         """Runs the script; what it changes counts as a whole or not at all."""
         calls, header = job.calls, job.header
         self._job, self._began = job, self.clock.seconds()
@@ -152,7 +152,7 @@ class Runner:
         return script_errors.BUSY_FUNCTION if job is not None and job.is_function else errors.BUSY
 
     @property
-    def running(self) -> tuple[Job, int] | None:
+    def running(self) -> tuple[ScriptJob, int] | None:
         """Return what takes long, and for how many milliseconds already."""
         if not self.busy or self._job is None:
             return None

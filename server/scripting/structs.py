@@ -30,7 +30,7 @@ class Misuse(Exception):
         self.place = place
 
 
-class Field(NamedTuple):
+class StructField(NamedTuple):
     """A value of a structure: its letter, its bytes, the blanks before it, the order of bytes."""
 
     letter: str
@@ -49,7 +49,7 @@ class _Layout:
         self.alignment = 1
         self.total = 0
 
-    def fields(self) -> Iterator[Field]:
+    def fields(self) -> Iterator[StructField]:
         """Each field; ``total`` has to be kept up to date between them."""
         while self.at < len(self.text):
             letter = self.text[self.at]
@@ -67,14 +67,14 @@ class _Layout:
             if self.alignment & (self.alignment - 1) or not self.alignment:
                 raise Misuse(f"alignment {self.alignment} is not a power of 2")
 
-    def _field(self, letter: str) -> Field:
+    def _field(self, letter: str) -> StructField:
         if letter not in _OPTIONS:
             raise Misuse(f"invalid format option '{letter}'", 1)
         size = self._size(letter)
         aligned = min(size, self.alignment) if letter not in "sxc" else 1
         whole = aligned > 1 and not aligned & (aligned - 1)
         padding = -self.total % aligned if whole else 0
-        return Field(letter, size, padding, self.order)
+        return StructField(letter, size, padding, self.order)
 
     def _size(self, letter: str) -> int:
         if letter in "iI":
@@ -147,7 +147,7 @@ def pack(room: int, form: bytes, *values: object) -> bytes:
     return bytes(out)
 
 
-def _packed(field: Field, values: tuple[object, ...], place: int) -> bytes:
+def _packed(field: StructField, values: tuple[object, ...], place: int) -> bytes:
     if field.letter == "s":
         return _text_of(values, place) + b"\0"
     if field.letter == "c":
@@ -167,7 +167,7 @@ def _fixed_text(text: bytes, size: int, place: int) -> bytes:
     return text[:size]
 
 
-def _packed_float(field: Field, number: float) -> bytes:
+def _packed_float(field: StructField, number: float) -> bytes:
     mark = (">" if field.order == "big" else "<") + field.letter
     try:
         return struct.pack(mark, number)
@@ -202,7 +202,7 @@ def _whole(number: float) -> int:
     return int(number) if -_INT64 <= number < _INT64 else -_INT64
 
 
-def _unpack_field(layout: _Layout, field: Field, text: bytes, values: list[Value]) -> None:
+def _unpack_field(layout: _Layout, field: StructField, text: bytes, values: list[Value]) -> None:
     at, size = layout.total, field.size
     if field.letter == "c" and size == 0:
         if not values or isinstance(values[-1], bytes):
@@ -222,7 +222,7 @@ def _unpack_field(layout: _Layout, field: Field, text: bytes, values: list[Value
         values.append(_unpacked(field, text[at : at + size]))
 
 
-def _unpacked(field: Field, data: bytes) -> Value:
+def _unpacked(field: StructField, data: bytes) -> Value:
     if field.letter == "c":
         return data
     if field.letter in "fd":

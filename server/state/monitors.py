@@ -151,7 +151,7 @@ class Traced(NamedTuple):
     size: int
 
 
-class Trace:
+class TraceBuffer:
     """The commands that were sent since the trace was started, as far as nobody took them yet.
 
     ``clock`` gives Unix milliseconds; ``running`` tells whether commands are noted."""

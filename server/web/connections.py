@@ -29,7 +29,7 @@ _numbers = itertools.count()
 """Counts what connections wait for: the clock may say the same of several."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """uvicorn's connection, of which there could be any number, and which would wait for ever."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -38,7 +38,7 @@ class Connection(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
         self._await_request()
         if len(self.connections) > MAX_CONNECTIONS:
-            waiting = [each for each in self.connections if isinstance(each, Connection)]
+            waiting = [each for each in self.connections if isinstance(each, HttpConnection)]
             min((each for each in waiting if each.waits), key=lambda each: each.since).drop()
 
     def _await_request(self) -> None:

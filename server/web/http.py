@@ -26,7 +26,7 @@ from server.runtime.histogram import Histogram
 from server.runtime.log import Log
 from server.services import Services
 from server.state.server_state import Phase, ServerState
-from server.web.connections import MAX_CONNECTIONS, Connection, listen
+from server.web.connections import MAX_CONNECTIONS, HttpConnection, listen
 from server.web.html.names import OwnNames
 from server.web.metrics.collector import LoopLagProbe
 from server.web.metrics.exposition import CONTENT_TYPE, scrape
@@ -195,7 +195,7 @@ def _line(text: str, status: int = 200) -> Response:
 def _configuration(application: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         lifespan="off",
         log_config=None,

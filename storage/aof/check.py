@@ -90,7 +90,7 @@ class Preamble:
 # --- files and folders -----------------------------------------------------------------------
 
 
-class Replay(Protocol):
+class Replayer(Protocol):
     """Applies the commands of files to data of its own, as the start of a server does."""
 
     def begin_file(self) -> None:
@@ -136,7 +136,7 @@ class Findings(NamedTuple):
 
 
 def check_file(
-    path: str, disk: Disk, *, torn: bool = True, replay: Replay | None = None
+    path: str, disk: Disk, *, torn: bool = True, replay: Replayer | None = None
 ) -> Findings:
     """Reads one file to its end, or up to damage; raises :class:`OSError`.
 
@@ -162,7 +162,7 @@ def check_file(
     return Findings(path, reader.size, reader.commands, reader.tail, uncovered=size)
 
 
-def _read(reader: Reader, replay: Replay | None) -> tuple[int, int, str] | None:
+def _read(reader: Reader, replay: Replayer | None) -> tuple[int, int, str] | None:
     """Reads a file to its end, or up to a command that is refused: how many commands there are in
     front of that, its offset, and why. Raises :class:`Damaged`."""
     if replay is None:
@@ -181,7 +181,7 @@ def _read(reader: Reader, replay: Replay | None) -> tuple[int, int, str] | None:
     return None
 
 
-def check_folder(folder: Folder, replay: Replay | None = None) -> list[Findings]:
+def check_folder(folder: Folder, replay: Replayer | None = None) -> list[Findings]:
     """Reads the files of a folder whose manifest has been loaded, up to the first with damage."""
     findings: list[Findings] = []
     growing = folder.growing()

@@ -166,7 +166,7 @@ def _claim_state(time: int, count: int) -> bytes:
     return b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b" % (times, counts)
 
 
-class Claim:
+class ClaimCommand:
     """An XCLAIM that makes entries pending, as a delivery or a claim leaves them; others can be
     added to it."""
 
@@ -210,7 +210,7 @@ def deliver(effect: Delivered, last_id: int | None) -> list[bytes]:
     at = 0
     while at < len(effect.ids):
         end = counted_alike(effect.counts, at)
-        claim = Claim(effect, effect.counts[at])
+        claim = ClaimCommand(effect, effect.counts[at])
         claim.count = end - at
         named = bulk_ids(effect.ids[at:end])
         last = effect.ids[end - 1] if last_id is None else last_id

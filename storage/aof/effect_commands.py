@@ -19,7 +19,7 @@ from storage.aof.commands import (
 )
 from storage.engine import effects as e
 from storage.engine import ids
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 from storage.engine.stream import signed
 
 OWNERLESS: Final = b""
@@ -185,7 +185,7 @@ def _kept_back(effect: e.KeptBack) -> list[bytes]:
 
 def _deliveries_ended(effect: e.DeliveriesEnded) -> list[bytes]:
     key, group, consumers = effect.key, effect.group, effect.consumers
-    line = Ended(effect.time, consumers[0], effect.how, effect.reason)
+    line = EndedDelivery(effect.time, consumers[0], effect.how, effect.reason)
     if consumers.count(consumers[0]) == len(consumers):
         return own.ended_together(key, group, line, effect.ids)
     named = zip(effect.ids, consumers, strict=True)

@@ -17,7 +17,7 @@ from storage.aof.commands import (
     CLAIMED_AT_ONCE,
     EXEC,
     MULTI,
-    Claim,
+    ClaimCommand,
     add_entry,
     bulk_id,
     bulk_ids,
@@ -130,7 +130,7 @@ class _Deliveries:
 
     def __init__(self) -> None:
         self._group: _Group = (_NO_DATABASE, b"", b"")
-        self._claim: Claim | None = None
+        self._claim: ClaimCommand | None = None
         self._claimed = b""
         """The end of its last XCLAIM."""
         self._pieces = 0
@@ -141,7 +141,7 @@ class _Deliveries:
     def begin(self, effect: e.Delivered, position: e.GroupPositionSet, out: list[bytes]) -> None:
         """Adds a delivery to what follows a MULTI."""
         self._group = _group_of(effect)
-        claim = self._claim = Claim(effect, effect.counts[0])
+        claim = self._claim = ClaimCommand(effect, effect.counts[0])
         self._pieces = claim.count = 0
         out += (b"", b"")
         self._add(claim, effect, position, out)
@@ -163,7 +163,11 @@ class _Deliveries:
         return True
 
     def _add(
-        self, claim: Claim, effect: e.Delivered, position: e.GroupPositionSet, out: list[bytes]
+        self,
+        claim: ClaimCommand,
+        effect: e.Delivered,
+        position: e.GroupPositionSet,
+        out: list[bytes],
     ) -> None:
         """Adds the IDs to the XCLAIM with which the pieces end."""
         claim.count += len(effect.ids)

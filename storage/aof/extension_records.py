@@ -18,7 +18,7 @@ from storage.aof.arguments import group_at, integer, stream_at
 from storage.aof.commands import command, number
 from storage.aof.framing import LoadError, shown
 from storage.engine import ids
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 from storage.engine.idempotency import IdempotencyTable
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
@@ -115,7 +115,7 @@ def _records(head: Sequence[bytes], words: Sequence[Sequence[bytes]]) -> list[by
     ]
 
 
-def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[bytes]:
+def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, EndedDelivery]]) -> list[bytes]:
     """Return records of deliveries that ended, each with the ID of its entry."""
     words = [
         (ids.text(entry_id), number(line.time), line.consumer, line.how, line.reason)
@@ -124,7 +124,9 @@ def ended(key: bytes, group: bytes, lines: Sequence[tuple[int, Ended]]) -> list[
     return _records((ENDED, key, group), words)
 
 
-def ended_together(key: bytes, group: bytes, line: Ended, entry_ids: Sequence[int]) -> list[bytes]:
+def ended_together(
+    key: bytes, group: bytes, line: EndedDelivery, entry_ids: Sequence[int]
+) -> list[bytes]:
     """Return records of deliveries of these entries that ended alike."""
     alike = number(line.time), line.consumer, line.how, line.reason
     words = [(ids.text(entry_id),) for entry_id in entry_ids]
@@ -320,7 +322,7 @@ def _note_ended(
     """Notes that deliveries of entries ended, as far as these are pending."""
     _, group = group_at(db, key, name)
     time, consumer, how, reason = words
-    line = Ended(integer(time), consumer, how, reason)
+    line = EndedDelivery(integer(time), consumer, how, reason)
     for text in texts:
         entry_id = ids.parse(text)
         if entry_id in group.pending:

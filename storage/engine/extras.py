@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from storage.engine.histories import Histories
-from storage.engine.released import Released
+from storage.engine.released import ReleasedIds
 from storage.engine.waits import Waits
 
 
@@ -16,7 +16,7 @@ class Extras:
     __slots__ = ("backing_off", "delayed", "histories", "released")
 
     def __init__(self) -> None:
-        self.released = Released()
+        self.released = ReleasedIds()
         """The entries that XNACK has freed, in the order in which they will be claimed."""
         self.delayed = Waits()
         """How many entries without an owner were never delivered and wait for a time."""

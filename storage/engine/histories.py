@@ -19,7 +19,7 @@ PIECE: Final = 1000
 """How many entries a piece has at most."""
 
 
-class Ended(NamedTuple):
+class EndedDelivery(NamedTuple):
     """A delivery that ended: when (Unix milliseconds), whose it was, how, and the reason that was
     given, which may be empty."""
 
@@ -33,20 +33,20 @@ _HEAD: Final = Struct("<qIII")
 """What stands before the texts of a line: when, and how long each of the three is."""
 
 
-def _pack(line: Ended) -> bytes:
+def _pack(line: EndedDelivery) -> bytes:
     texts = line.consumer, line.how, line.reason
     return _HEAD.pack(line.time, *map(len, texts)) + b"".join(texts)
 
 
-def _unpack(packed: bytes) -> list[Ended]:
-    lines: list[Ended] = []
+def _unpack(packed: bytes) -> list[EndedDelivery]:
+    lines: list[EndedDelivery] = []
     at = 0
     while at < len(packed):
         time, consumer, how, reason = _HEAD.unpack_from(packed, at)
         consumer += at + _HEAD.size
         how += consumer
         lines.append(
-            Ended(
+            EndedDelivery(
                 time,
                 packed[at + _HEAD.size : consumer],
                 packed[consumer:how],
@@ -76,7 +76,7 @@ class Histories:
     def _place(self, entry_id: int) -> int:
         return bisect_right(self._bases, entry_id) - 1
 
-    def lines(self, entry_id: int) -> Sequence[Ended]:
+    def lines(self, entry_id: int) -> Sequence[EndedDelivery]:
         """Return the lines of an entry, the oldest first."""
         return _unpack(self._pieces[self._place(entry_id)].get(entry_id, b""))
 
@@ -84,7 +84,7 @@ class Histories:
         """Return the IDs that have lines, ascending."""
         return [entry_id for piece in self._pieces for entry_id in sorted(piece)]
 
-    def note(self, entry_id: int, line: Ended) -> None:
+    def note(self, entry_id: int, line: EndedDelivery) -> None:
         """Adds a line to an entry, which is pending."""
         at = self._place(entry_id)
         piece = self._pieces[at]

@@ -11,7 +11,7 @@ PIECE: Final = 10_000
 """How many IDs a piece has at most."""
 
 
-class Released:
+class ReleasedIds:
     """IDs in the order in which they were added.
 
     They are in pieces: a dictionary is put together again as it grows, which takes 50 ms where it
@@ -54,9 +54,9 @@ class Released:
                     del self._pieces[at]
                 return
 
-    def copy(self) -> Released:
+    def copy(self) -> ReleasedIds:
         """Return an independent one with the same IDs."""
-        twin = Released()
+        twin = ReleasedIds()
         twin._pieces = [piece.copy() for piece in self._pieces]
         twin._length = self._length
         return twin

@@ -19,7 +19,7 @@ from storage.engine.pending import HIGHEST, Consumer
 from storage.engine.runs import text_of
 from storage.engine.stream import Stream
 from storage.rdb import codes
-from storage.rdb.listpack import DamagedListpack, Reader
+from storage.rdb.listpack import DamagedListpack, ListpackReader
 from storage.rdb.source import DamagedRDB, Source
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Node:
         self._first_ms, self._first_seq = split(first)
         self._ms, self._seq = split(max(first - 1, MIN))
         """The halves of the last ID so far."""
-        self._elements = Reader(data)
+        self._elements = ListpackReader(data)
         self._names: list[bytes] = []
         self._live = self._gone = 0
         self._ids: list[int] = []

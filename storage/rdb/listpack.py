@@ -116,7 +116,7 @@ class DamagedListpack(BadBytes):
     """The bytes are no listpack."""
 
 
-class Reader:
+class ListpackReader:
     """Reads the elements of a listpack one after the other, and verifies them.
 
     The last one is the text of ``size`` bytes at ``start`` of ``data`` or, if ``size`` is -1, the

@@ -41,7 +41,7 @@ class Key(NamedTuple):
     frequency: int | None
 
 
-class Library(NamedTuple):
+class LibraryCode(NamedTuple):
     """The code of a library of functions."""
 
     code: bytes
@@ -54,7 +54,7 @@ class Aux(NamedTuple):
     value: bytes
 
 
-Item = Key | Library | Aux
+Item = Key | LibraryCode | Aux
 
 
 def is_rdb(beginning: bytes) -> bool:
@@ -100,7 +100,7 @@ class _Reader:
                 name = source.string()
                 yield Aux(name, source.string())
             elif code == codes.FUNCTION:
-                yield Library(source.string())
+                yield LibraryCode(source.string())
             elif not self._takes(code):
                 yield self._key(code, offset)
         self._verify()

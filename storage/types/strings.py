@@ -89,7 +89,7 @@ def words_for_encoding(key: bytes, value: bytes, encoding: str | None) -> tuple[
 # --- events ----------------------------------------------------------------------------------
 
 
-class News(NamedTuple):
+class StringEvents(NamedTuple):
     """The events of a string that was put at a key, by what was there: nothing, a string, or a
     value of another type."""
 
@@ -99,7 +99,7 @@ class News(NamedTuple):
 
 
 @cache
-def news_of(event: str) -> News:
+def news_of(event: str) -> StringEvents:
     """Return the events of what happened to a string: ``set``, ``incrby``, ``append``, ..., with
     ``expire`` or ``persist`` behind it where the expiry is part of the news; empty for a change
     that is told only where it makes a key.
@@ -108,10 +108,10 @@ def news_of(event: str) -> News:
     names = event.split()
     told: Events = tuple([(_CLASSES.get(name, STRING), name) for name in names])
     if not names or names[0] not in ("set", "restore"):
-        return News(((NEW, "new"), *told), told, told)
+        return StringEvents(((NEW, "new"), *told), told, told)
     replaced: Events = ((OVERWRITTEN, "overwritten"), *told)
     retyped: Events = ((OVERWRITTEN, "overwritten"), (TYPE_CHANGED, "type_changed"), *told)
-    return News(((NEW, "new"), *told), replaced, retyped)
+    return StringEvents(((NEW, "new"), *told), replaced, retyped)
 
 
 _CLASSES: Final = {"expire": GENERIC, "persist": GENERIC, "restore": GENERIC}

@@ -14,7 +14,7 @@ import pytest
 from penstock.client.urls import parse
 from penstock.migration.cli import Direction, parse_arguments
 from penstock.migration.report import Depth
-from penstock.migration.runner import Options
+from penstock.migration.runner import MigrationOptions
 from penstock.terminal import plural
 from tests.migration.running import copy, migrate
 from tests.migration.streams import RICH, Client, everything
@@ -35,15 +35,15 @@ def test_help_names_every_option(direction: Direction) -> None:
 
 def test_the_local_server_is_the_other_end_by_default() -> None:
     far, local = parse("redis://far:7000/2"), parse("redis://127.0.0.1:6379/0")
-    assert parse_arguments(["redis://far:7000/2"], "import") == Options(far, local)
-    assert parse_arguments(["redis://far:7000/2"], "export") == Options(local, far)
+    assert parse_arguments(["redis://far:7000/2"], "import") == MigrationOptions(far, local)
+    assert parse_arguments(["redis://far:7000/2"], "export") == MigrationOptions(local, far)
 
 
 def test_options_are_understood() -> None:
     args = "redis://a --to redis://b --match x* --match y --db 3 --db 1 --db 3 --replace --strings"
     options = parse_arguments([*args.split(), "--verify", "quick", "--dry-run"], "import")
     a, b = parse("redis://a"), parse("redis://b")
-    assert options == Options(a, b, (b"x*", b"y"), (3, 1), True, True, Depth.QUICK, True)
+    assert options == MigrationOptions(a, b, (b"x*", b"y"), (3, 1), True, True, Depth.QUICK, True)
     assert parse_arguments(["redis://a", "--db", "all"], "import").databases == ()
 
 

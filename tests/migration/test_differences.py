@@ -13,7 +13,7 @@ from penstock.migration.model import (
     Digest,
     Entry,
     EntryChange,
-    Fault,
+    EntryFault,
     Pending,
     PendingChange,
     compare_entries,
@@ -45,10 +45,12 @@ def test_entries_are_compared_whatever_the_pages(
     wanted: dict[int, str], found: dict[int, str], cuts: list[int], others: list[int]
 ) -> None:
     results = list(compare_entries(pages(wanted, cuts), pages(found, others)))
-    expected = dict.fromkeys(wanted.keys() - found.keys(), Fault.MISSING)
-    expected |= dict.fromkeys(found.keys() - wanted.keys(), Fault.EXTRA)
+    expected = dict.fromkeys(wanted.keys() - found.keys(), EntryFault.MISSING)
+    expected |= dict.fromkeys(found.keys() - wanted.keys(), EntryFault.EXTRA)
     shared = wanted.keys() & found.keys()
-    expected |= {number: Fault.DIFFERENT for number in shared if wanted[number] != found[number]}
+    expected |= {
+        number: EntryFault.DIFFERENT for number in shared if wanted[number] != found[number]
+    }
     changes = [result for result in results if isinstance(result, EntryChange)]
     assert [(change.id, change.fault) for change in changes] == sorted(expected.items())
     equal = sum(result for result in results if isinstance(result, int))

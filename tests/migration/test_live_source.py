@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.client.urls import parse
 from penstock.migration.copy import Copied, copy_stream, set_expiry
 from penstock.migration.plan import Endpoints, StreamGone, make_plan
-from penstock.migration.report import Depth, Findings
+from penstock.migration.report import Depth, StreamFindings
 from penstock.migration.verify import verify_stream
 from tests.migration.running import copy
 from tests.migration.streams import Client, inside
@@ -32,7 +32,7 @@ START = """
 def endpoints(source: Client, target: Client) -> Iterator[Endpoints]:
     source.script(START)
     near, far = (parse(f"redis://127.0.0.1:{client.port}") for client in (source, target))
-    with Connection("source", near, 0) as one, Connection("target", far, 0) as other:
+    with ServerConnection("source", near, 0) as one, ServerConnection("target", far, 0) as other:
         yield Endpoints(one, other)
 
 
@@ -43,7 +43,7 @@ def copied_while(endpoints: Endpoints, source: Client, meanwhile: str) -> Copied
     return copy_stream(endpoints, plan, lambda entries: None)
 
 
-def verified(endpoints: Endpoints, copied: Copied) -> Findings:
+def verified(endpoints: Endpoints, copied: Copied) -> StreamFindings:
     return verify_stream(endpoints, copied, Depth.FULL, lambda entries: None)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.client.urls import parse
 from penstock.migration.cli import parse_arguments
-from penstock.migration.runner import Options
+from penstock.migration.runner import MigrationOptions
 from storage.rdb.write import raw
 from tests.conformance.reference import RealServer
 from tests.migration.running import Ended, migrate
@@ -126,9 +126,9 @@ def test_what_the_target_refuses_is_told(tmp_path: Path) -> None:
 
 def test_options_are_understood() -> None:
     local = parse("redis://127.0.0.1:6379/0")
-    assert parse_arguments(["x.rdb"], "import") == Options("x.rdb", local)
+    assert parse_arguments(["x.rdb"], "import") == MigrationOptions("x.rdb", local)
     args = "x.rdb --match a* --db 3 --replace --strings --dry-run --to redis://far"
-    assert parse_arguments(args.split(), "import") == Options(
+    assert parse_arguments(args.split(), "import") == MigrationOptions(
         "x.rdb", parse("redis://far"), (b"a*",), (3,), True, True, dry_run=True
     )
     ended = migrate("x.rdb", "--to", "redis://far/1", "--db", "3")

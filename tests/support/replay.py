@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from storage.engine import effects as e
 from storage.engine.groups import Group
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 from storage.engine.log import decode_entry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
@@ -239,7 +239,7 @@ def _kept_back(keyspace: Keyspace, effect: e.KeptBack) -> None:
 def _deliveries_ended(keyspace: Keyspace, effect: e.DeliveriesEnded) -> None:
     histories = _group(keyspace, effect).pending.own_extras().histories
     for entry_id, consumer in zip(effect.ids, effect.consumers, strict=True):
-        histories.note(entry_id, Ended(effect.time, consumer, effect.how, effect.reason))
+        histories.note(entry_id, EndedDelivery(effect.time, consumer, effect.how, effect.reason))
 
 
 def _policy_set(keyspace: Keyspace, effect: e.PolicySet) -> None:

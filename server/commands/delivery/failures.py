@@ -17,7 +17,7 @@ from server.runtime.arguments import integer
 from server.services import Services
 from server.state.session import Session
 from storage.engine import ids
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 
 LONGEST_REASON: Final = 256
 """How many bytes a reason has at most."""
@@ -72,7 +72,7 @@ def history(server: Services, session: Session, args: Arguments) -> Reply:
     return [_shown(line) for line in ref.group.pending.extras.histories.lines(entry_id)]
 
 
-def _shown(line: Ended) -> Reply:
+def _shown(line: EndedDelivery) -> Reply:
     return Map(
         [
             (Bulk(b"time"), line.time),

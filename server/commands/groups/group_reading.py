@@ -61,10 +61,10 @@ from server.delivery.group_ref import (
     find_group,
     group_of_value,
 )
-from server.delivery.policies import Policies
+from server.delivery.policies import PolicyState
 from server.delivery.reading import (
-    Reader,
-    Refusals,
+    EntryRefusals,
+    GroupReader,
     deliver_due,
     deliver_first,
     deliver_ranked,
@@ -84,7 +84,7 @@ NEW: Final = ids.MAX
 """In place of an ID: entries never delivered (``>``). The highest ID reads the same."""
 
 
-def _group_to_read(policies: Policies, session: Session, key: bytes, name: bytes) -> GroupRef:
+def _group_to_read(policies: PolicyState, session: Session, key: bytes, name: bytes) -> GroupRef:
     """Returns the group, with its policies if it has any; raises :class:`CommandError` without
     one."""
     if policies.active:
@@ -118,7 +118,7 @@ def _read_usual(session: Session, options: ReadOptions, ref: GroupRef) -> Encode
         return None
     if isinstance(ref, RuledGroup) and ref.agenda.rules.selects:
         consumer = ref.consumer(options.consumer, session.link)
-        reader = Reader(consumer, options.noack, False, None)
+        reader = GroupReader(consumer, options.noack, False, None)
         if ref.agenda.ranking is not None:
             number, chunks = deliver_first(ref, reader, count)
         else:
@@ -365,7 +365,7 @@ class _GroupRead:
         of a group whose policies choose none."""
         options = self._options
         fits = None if budget.unlimited else budget.fits
-        reader = Reader(consumer, options.noack, options.claim is not None, fits)
+        reader = GroupReader(consumer, options.noack, options.claim is not None, fits)
         ruled.agenda.build(ruled.group.pending, ruled.stream.log)
         most = min(options.count - len(entries), budget.entries, ruled.allowed)
         ranks = ruled.agenda.ranking is not None
@@ -433,9 +433,9 @@ class _GroupRead:
             return []
         now = ref.now
         most = min(self._options.count, budget.entries)
-        refusals: Refusals | None = None
+        refusals: EntryRefusals | None = None
         if isinstance(ref, RuledGroup):
-            refusals = Refusals(ref, counting=True)
+            refusals = EntryRefusals(ref, counting=True)
             most = min(most, ref.room_for(consumer))
         refuses = None if refusals is None else refusals.refuses
         claim = Claim(consumer, self._options.claim, now, now, refuses=refuses)

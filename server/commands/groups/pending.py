@@ -17,7 +17,7 @@ from server.commands.streams.entries import Part, held_entries, in_portions, joi
 from server.core.outcomes import Steps, Work
 from server.core.table import Arguments, KeySpec
 from server.delivery.group_ref import GroupRef, existing_group
-from server.delivery.reading import Refusals
+from server.delivery.reading import EntryRefusals
 from server.runtime.arguments import integer
 from server.services import Services
 from server.state.session import Session
@@ -294,13 +294,13 @@ def _claimed(stream: Stream, claims: Claims, justid: bool) -> Part:
     return b"", *held_entries(stream, claims.ids, ids.text)
 
 
-def _refusals(server: Services, ref: GroupRef, counting: bool) -> Refusals | None:
+def _refusals(server: Services, ref: GroupRef, counting: bool) -> EntryRefusals | None:
     """Returns what may not be claimed in a group with policies, ``None`` for one without."""
     ruled = server.policies.ruled(ref)
-    return None if ruled is None else Refusals(ruled, counting)
+    return None if ruled is None else EntryRefusals(ruled, counting)
 
 
-def _tell(ref: GroupRef, claim: Claim, claims: Claims, refusals: Refusals | None) -> None:
+def _tell(ref: GroupRef, claim: Claim, claims: Claims, refusals: EntryRefusals | None) -> None:
     """Tells what was claimed, or that the consumer was seen; what was delivered too often to be
     claimed becomes dead letters."""
     ref.emit_claims(claim, claims)

@@ -132,7 +132,7 @@ def dump_(server: Services, session: Session, args: Arguments) -> Reply:
     return None if value is None else Bulk(dump(value))
 
 
-class _Options:
+class _RestoreOptions:
     """The options of RESTORE. Raises :class:`CommandError`."""
 
     __slots__ = ("absolute", "frequency", "idle", "replace")
@@ -195,7 +195,7 @@ _restorer = partial(
 )
 def restore_(server: Services, session: Session, args: Arguments) -> Reply:
     """A key whose time is over already is not made, but the former one is removed."""
-    options = _Options(args)
+    options = _RestoreOptions(args)
     database, key = session.db, args[1]
     if not options.replace and database.get(key) is not None:
         raise CommandError(errors.BUSY_KEY)

@@ -26,7 +26,7 @@ _FLAGS: Final = frozenset({b"SATURATE", b"ENX"})
 _Number = TypeVar("_Number", int, "Fraction")
 
 
-class _Options:
+class _IncrexOptions:
     """The options of one INCREX: each of the values, and of the flags, that were given."""
 
     def __init__(self, args: Arguments) -> None:
@@ -60,7 +60,7 @@ class _Step(NamedTuple, Generic[_Number]):
 
 
 def _step(
-    options: _Options,
+    options: _IncrexOptions,
     parse: Callable[[bytes], _Number],
     increment: bytes,
     limits: tuple[_Number, _Number],
@@ -98,13 +98,13 @@ def _bound(step: _Step[_Number], total: _Number) -> _Number | None:
 )
 def increx(server: Services, session: Session, args: Arguments) -> Reply:
     """The sum and what was added: 0 if the sum would be out of bounds, and nothing was changed."""
-    options = _Options(args)
+    options = _IncrexOptions(args)
     if b"BYFLOAT" in options.values:
         return _add_float(session, args[1], options)
     return _add_integer(session, args[1], options)
 
 
-def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
+def _add_integer(session: Session, key: bytes, options: _IncrexOptions) -> Reply:
     step = _step(options, integer, b"BYINT", (INT64_MIN, INT64_MAX))
     expires_at = options.lifetime.expires_at(session.db.keyspace.now_ms, "increx")
     text = session.db.string(key)
@@ -118,7 +118,7 @@ def _add_integer(session: Session, key: bytes, options: _Options) -> Reply:
     return [total, total - value]
 
 
-def _add_float(session: Session, key: bytes, options: _Options) -> Reply:
+def _add_float(session: Session, key: bytes, options: _IncrexOptions) -> Reply:
     from server.commands.strings import long_double
 
     limits = (-long_double.HIGHEST, long_double.HIGHEST)
@@ -138,7 +138,7 @@ def _add_float(session: Session, key: bytes, options: _Options) -> Reply:
 
 
 def _store(
-    session: Session, key: bytes, text: bytes, options: _Options, new: int | None, event: str
+    session: Session, key: bytes, text: bytes, options: _IncrexOptions, new: int | None, event: str
 ) -> None:
     """Puts the sum at the key, with the expiry that it had before, a ``new`` one, or none."""
     database = session.db

@@ -151,7 +151,7 @@ _CELL: Final = 4
 smaller here, but would take as long to fill."""
 
 
-class _Options:
+class _LcsOptions:
     """The options of one LCS."""
 
     def __init__(self, args: Arguments) -> None:
@@ -184,14 +184,14 @@ class _Options:
 def lcs(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     """The subsequence; with LEN its length, with IDX where its parts are in both strings."""
     first, second = _strings(session, args[1], args[2])
-    options = _Options(args)
+    options = _LcsOptions(args)
     table = (len(first) + 1) * (len(second) + 1) * _CELL
     if table > server.state.config.proto_max_bulk_len:
         raise CommandError(string_errors.LCS_TOO_LARGE)
     return reply_of(_compared(first, second, options), session.resp3, long=table > LONG * _CELL)
 
 
-def _compared(first: bytes, second: bytes, options: _Options) -> Generator[None, None, Reply]:
+def _compared(first: bytes, second: bytes, options: _LcsOptions) -> Generator[None, None, Reply]:
     if b"LEN" in options.flags:
         return (yield from common_length(first, second))
     matches = yield from common_bytes(first, second)
@@ -210,7 +210,7 @@ def _strings(session: Session, *keys: bytes) -> list[bytes]:
         raise CommandError(string_errors.LCS_OF_OTHERS) from None
 
 
-def _ranges(matches: list[Match], options: _Options) -> list[Reply]:
+def _ranges(matches: list[Match], options: _LcsOptions) -> list[Reply]:
     """The parts without a gap in either string, the last one first."""
     found: list[Reply] = []
     end = 0

@@ -73,7 +73,7 @@ class Lifetime:
         return positive_expiry_time(self._amount, _UNITS_MS[self._kind], since_ms, command)
 
 
-class Condition:
+class SetCondition:
     """At most one of the ``words``, with the string or digest that belongs to it."""
 
     __slots__ = ("_operand", "_word", "_words")
@@ -126,7 +126,7 @@ class SetOptions:
 
     def __init__(self, args: Arguments) -> None:
         self.lifetime = Lifetime(b"KEEPTTL")
-        self.condition = Condition(EXISTENCE | COMPARISONS)
+        self.condition = SetCondition(EXISTENCE | COMPARISONS)
         self.get = False
         options = iter(args[3:])
         for option in options:

@@ -17,8 +17,8 @@ from server.commands.strings import errors as string_errors
 from server.commands.strings.set_options import (
     COMPARISONS,
     EXISTENCE,
-    Condition,
     Lifetime,
+    SetCondition,
     SetOptions,
     positive_expiry_time,
     set_key_flags,
@@ -199,7 +199,7 @@ def msetex(server: Services, session: Session, args: Arguments) -> Reply:
     """1 if all strings were set, 0 if none was since the condition is not met."""
     database = session.db
     pairs, options = _counted_pairs(args)
-    condition, lifetime = Condition(EXISTENCE), Lifetime(b"KEEPTTL")
+    condition, lifetime = SetCondition(EXISTENCE), Lifetime(b"KEEPTTL")
     for option in options:
         word = option.upper()
         if not (condition.take(word, options) or lifetime.take(word, options)):
@@ -468,7 +468,7 @@ def delex(server: Services, session: Session, args: Arguments) -> Reply:
         return int(database.delete(key))
     if len(args) != 4:
         raise CommandError(errors.wrong_arity("delex"))
-    condition = Condition(COMPARISONS)
+    condition = SetCondition(COMPARISONS)
     if not condition.take(args[2].upper(), iter(args[3:])):
         raise CommandError(errors.SYNTAX)
     value = database.string(key)

@@ -18,7 +18,7 @@ from server.commands.testing.subcommands import SUBCOMMANDS, require_serving, su
 from server.core.outcomes import Outcome
 from server.core.table import Arguments
 from server.faults import errors as fault_errors
-from server.faults.interception import Snapshot
+from server.faults.interception import SavedData
 from server.persistence.manager import PersistenceError
 from server.runtime.arguments import INT64_MAX, integer_between
 from server.runtime.clock import LATEST_MS
@@ -265,7 +265,7 @@ def _clock_step(server: Services, way: bytes, number: int | None) -> int:
 
 def _take_snapshot(server: Services, name: bytes) -> Reply:
     state = server.state
-    taken = Snapshot(copy_of(state.keyspace), state.clock(), state.timekeeper.frozen)
+    taken = SavedData(copy_of(state.keyspace), state.clock(), state.timekeeper.frozen)
     server.interception.snapshots[name] = taken
     return OK
 

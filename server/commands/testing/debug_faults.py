@@ -11,7 +11,7 @@ from protocol.replies import OK, Bulk, Map, Reply
 from server.commands.testing.debug_workers import LONGEST_MS, held, rest
 from server.commands.testing.subcommands import (
     Handler,
-    Words,
+    RequestWords,
     require_serving,
     subcommand,
     unknown,
@@ -21,7 +21,7 @@ from server.core.table import Arguments, Command, Table, find_by_name, subcomman
 from server.faults import errors as fault_errors
 from server.faults import rules
 from server.faults.disk import ERROR, FULL, SLOW
-from server.faults.rules import READY_NAMES, Action, Conditions, Fault
+from server.faults.rules import READY_NAMES, Action, Conditions, FaultRule
 from server.runtime.arguments import INT64_MAX, integer_between
 from server.services import Services
 from server.state.session import Session
@@ -46,7 +46,7 @@ _NUMBER: Final = re.compile(rb"\d+\.?\d*(?:[eE]-?\d+)?|\.\d+(?:[eE]-?\d+)?")
 # --- ADD -------------------------------------------------------------------------------------
 
 
-def _probability(words: Words) -> float:
+def _probability(words: RequestWords) -> float:
     text = words.value("PROBABILITY")
     value = float(text) if _NUMBER.fullmatch(text) else 0.0
     if not 0 < value <= 1:
@@ -54,7 +54,7 @@ def _probability(words: Words) -> float:
     return value
 
 
-_READERS: Final[dict[str, Callable[[Words], Any]]] = {
+_READERS: Final[dict[str, Callable[[RequestWords], Any]]] = {
     "KEY": lambda words: words.value("KEY"),
     "CLIENT": lambda words: words.value("CLIENT"),
     "USER": lambda words: words.value("USER"),
@@ -68,7 +68,7 @@ _READERS: Final[dict[str, Callable[[Words], Any]]] = {
 
 def parse_fault(table: Table, words: Arguments) -> tuple[Conditions, Action]:
     """Parse the words behind ADD. Raises :class:`CommandError`."""
-    rest = Words(words[1:])
+    rest = RequestWords(words[1:])
     command = _command(table, words[0])
     options: dict[str, Any] = {}
     while True:
@@ -99,7 +99,7 @@ def _command(table: Table, name: bytes) -> Command | None:
     return found
 
 
-def _last_action(name: str, word: bytes, rest: Words) -> Action:
+def _last_action(name: str, word: bytes, rest: RequestWords) -> Action:
     """The action, behind which nothing may follow."""
     action = _action(name, word, rest)
     surplus = rest.next()
@@ -108,7 +108,7 @@ def _last_action(name: str, word: bytes, rest: Words) -> Action:
     return action
 
 
-def _action(name: str, word: bytes, rest: Words) -> Action:
+def _action(name: str, word: bytes, rest: RequestWords) -> Action:
     if name in READY_NAMES:
         return Action(rules.READY, name)
     if name in _ALONE:
@@ -152,7 +152,7 @@ def _list(server: Services, session: Session, args: Arguments) -> Reply:
     return [_described(fault) for fault in server.interception.rules.faults]
 
 
-def _described(fault: Fault) -> Reply:
+def _described(fault: FaultRule) -> Reply:
     words: list[Reply] = [Bulk(word) for word in fault.words]
     return Map(
         [("id", fault.id), ("words", words), ("matched", fault.matched), ("struck", fault.struck)]
@@ -169,7 +169,7 @@ def _clear(server: Services, session: Session, args: Arguments) -> Reply:
 def _release(server: Services, session: Session, args: Arguments) -> Reply:
     if len(args) < 4:
         raise unknown(args)
-    identity, words = integer_between(args[3], 0, INT64_MAX), Words(args[4:])
+    identity, words = integer_between(args[3], 0, INT64_MAX), RequestWords(args[4:])
     word = words.next()
     action = None if word is None else _last_action(shown(word).upper(), word, words)
     if action == Action(rules.HOLD):
@@ -190,7 +190,7 @@ def _duration(args: Arguments) -> int:
     """How long it lasts, in milliseconds. Raises :class:`CommandError`."""
     if len(args) != 4:
         raise unknown(args)
-    return Words(args[3:]).number(shown(args[2]).upper(), 0, LONGEST_MS)
+    return RequestWords(args[3:]).number(shown(args[2]).upper(), 0, LONGEST_MS)
 
 
 def _fail_over(server: Services, session: Session, args: Arguments) -> Reply:
@@ -215,7 +215,7 @@ def _spoil_disk(server: Services, session: Session, args: Arguments) -> Reply:
         raise unknown(args)
     way = shown(args[3]).upper()
     if way == SLOW and len(args) == 5:
-        disk.begin(way, Words(args[4:]).number(way, 0, LONGEST_MS))
+        disk.begin(way, RequestWords(args[4:]).number(way, 0, LONGEST_MS))
     elif len(args) > 4 or way not in (FULL, SLOW, ERROR, "OK"):
         raise CommandError(fault_errors.BAD_DISK_FAULT)
     elif way == "OK":

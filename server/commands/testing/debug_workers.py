@@ -8,7 +8,7 @@ from typing import Final
 from protocol.errors import CommandError, shown
 from protocol.replies import Bulk, Map, Reply
 from server.clients.client_line import is_printable
-from server.commands.testing.subcommands import Words, require_serving, subcommand, unknown
+from server.commands.testing.subcommands import RequestWords, require_serving, subcommand, unknown
 from server.core.outcomes import Outcome, Wait
 from server.core.table import Arguments
 from server.faults import errors as fault_errors
@@ -38,7 +38,7 @@ def held(server: Services, session: Session, args: Arguments) -> Reply:
 class _Rest:
     """A client that waits until workers are at rest, or until its time is over."""
 
-    def __init__(self, server: Services, session: Session, words: Words) -> None:
+    def __init__(self, server: Services, session: Session, words: RequestWords) -> None:
         self._interception = server.interception
         self._session = session
         self._patterns: list[tuple[bytes, bool]] = []
@@ -49,7 +49,7 @@ class _Rest:
         self._wait = Wait([RESTING], None, self._look, needs_key=True)
         self._read(words)
 
-    def _read(self, words: Words) -> None:
+    def _read(self, words: RequestWords) -> None:
         while (word := words.next()) is not None:
             option = shown(word).upper()
             if option == "TIMEOUT":
@@ -100,7 +100,7 @@ class _Rest:
 
 def rest(server: Services, session: Session, args: Arguments) -> Outcome:
     """DEBUG FAULT REST. Not within a transaction, during which nobody else does anything."""
-    waiting = _Rest(server, session, Words(args[3:]))
+    waiting = _Rest(server, session, RequestWords(args[3:]))
     require_serving(server, session)
     return waiting.begin()
 

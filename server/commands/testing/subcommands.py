@@ -54,7 +54,7 @@ def subcommand(
     return register
 
 
-class Words:
+class RequestWords:
     """Words of a request, read one by one. Raises :class:`CommandError`."""
 
     def __init__(self, words: Arguments) -> None:

@@ -16,7 +16,7 @@ from server.web.page.page_request import (
     PageRequest,
     Refused,
 )
-from server.web.page.running import Action, Asked, Input, Maker, run
+from server.web.page.running import Asked, Input, Maker, PageAction, run
 
 
 async def act(request: PageRequest) -> AsyncIterator[Screen | str]:
@@ -61,7 +61,7 @@ def _screen(
     about: str,
     back: str,
     inputs: list[Input],
-    action: Action | None = None,
+    action: PageAction | None = None,
     done: int = 0,
 ) -> Screen:
     """One of the three steps, with the fields that the next one needs again."""

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from server.runtime.histogram import MICROSECOND
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.page.traces import Trace
+from server.web.page.traces import History
 from server.web.page.wording import duration, latency, number, rate, size
 
 WIDTH: Final = 120
@@ -57,7 +57,7 @@ def points(values: Sequence[float], top: float) -> str:
 
 
 def chart(
-    trace: Trace | None, names: Sequence[str], what: str, least: float = 1, unit: str = ""
+    trace: History | None, names: Sequence[str], what: str, least: float = 1, unit: str = ""
 ) -> Chart | None:
     """Return the chart of columns of a trace, ``None`` if there is nothing yet. ``unit`` says what
     is drawn: ``"/s"`` the growth of counters, ``"ms"`` and ``"us"`` lengths of time, ``"B"`` bytes,

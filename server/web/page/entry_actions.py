@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from server.web.page.letters import (
-    Letter,
+    ShownLetter,
     filtered_ids,
     letters_of,
     read_letter,
@@ -19,7 +19,7 @@ from server.web.page.page_request import (
     letters_url,
     stream_url,
 )
-from server.web.page.running import Action, Asked, Command, Input, Maker
+from server.web.page.running import Asked, Command, Input, Maker, PageAction
 from server.web.page.wording import counted, id_text, is_text, kind_of, shown, size
 from storage.engine import ids
 from storage.engine.stream import Stream
@@ -38,7 +38,7 @@ BATCH: Final = 500
 # --- entries ---------------------------------------------------------------------------------
 
 
-async def _add(request: PageRequest) -> Action:
+async def _add(request: PageRequest) -> PageAction:
     database, key, _ = request.stream()
     back, title = stream_url(database.index, key), f"Add an entry to {shown(key)}"
     if not request.fields.text("filled"):
@@ -52,10 +52,10 @@ async def _add(request: PageRequest) -> Action:
     if not items:
         raise Refused("An entry needs at least one field with a name.", 400)
     about = "Every group of the stream gets it."
-    return Action(title, about, database.index, [[[b"XADD", key, b"*", *items]]], back)
+    return PageAction(title, about, database.index, [[[b"XADD", key, b"*", *items]]], back)
 
 
-def _typed(request: PageRequest, letter: Letter | None) -> list[bytes]:
+def _typed(request: PageRequest, letter: ShownLetter | None) -> list[bytes]:
     """The names and values that were typed; of a letter those stay that could not be edited, and
     ends of lines are what they were."""
     fields, items = request.fields, []
@@ -77,7 +77,7 @@ def _editable(value: bytes) -> bool:
     return len(value) <= LONGEST and is_text(value)
 
 
-async def _edit(request: PageRequest) -> Action:
+async def _edit(request: PageRequest) -> PageAction:
     database, key, stream = request.stream()
     request.require(b"XRANGE", key, b"-", b"+")
     text = request.fields.text("edit") or request.fields.text("id")
@@ -100,10 +100,10 @@ async def _edit(request: PageRequest) -> Action:
         raise Refused("An entry needs at least one field with a name.", 400)
     commands = [[b"XADD", letter.origin, b"*", *items], [b"XDEL", key, ids.text(entry_id)]]
     payload = stream.log.get(entry_id) or b""
-    return Action(title, about, database.index, [commands], back, payload)
+    return PageAction(title, about, database.index, [commands], back, payload)
 
 
-def _inputs_of(letter: Letter) -> Iterator[Input]:
+def _inputs_of(letter: ShownLetter) -> Iterator[Input]:
     for at, (name, value) in enumerate(zip(letter.fields[::2], letter.fields[1::2], strict=True)):
         yield Input(f"name{at}", f"Name of field {at + 1}", name.decode(errors="replace"))
         if _editable(value):
@@ -113,7 +113,7 @@ def _inputs_of(letter: Letter) -> Iterator[Input]:
             yield Input(f"value{at}", "Value", note=f"{size(len(value))}, {kind}: stays as it is")
 
 
-async def _trim(request: PageRequest) -> Action:
+async def _trim(request: PageRequest) -> PageAction:
     database, key, stream = request.stream()
     back, title = stream_url(database.index, key), f"Trim {shown(key)}"
     if not request.fields.text("to"):
@@ -128,7 +128,7 @@ async def _trim(request: PageRequest) -> Action:
     about = f"{went} deleted for good, whether or not groups have read them."
     command = [b"XTRIM", key, b"MAXLEN", b"%d" % keep]
     noun = "entry was deleted", "entries were deleted"
-    return Action(title, about, database.index, [[command]], back, grave=True, noun=noun)
+    return PageAction(title, about, database.index, [[command]], back, grave=True, noun=noun)
 
 
 # --- dead letters ----------------------------------------------------------------------------
@@ -143,7 +143,7 @@ async def _letters(request: PageRequest) -> tuple[Database, bytes, Stream, list[
     return database, key, stream, seen_ids(request.fields)
 
 
-async def _redrive(request: PageRequest) -> Action:
+async def _redrive(request: PageRequest) -> PageAction:
     database, key, stream, chosen = await _letters(request)
     batches: list[list[Command]] = []
     count = to_groups = 0
@@ -153,7 +153,7 @@ async def _redrive(request: PageRequest) -> Action:
         batches.append(commands)
         count, to_groups = count + len(some), to_groups + grouped
     back = letters_url(database.index, key)
-    return Action(
+    return PageAction(
         f"Redrive {counted(count, 'dead letter')}",
         _about_redrive(key, count, to_groups),
         database.index,
@@ -186,7 +186,7 @@ async def _redrive_some(
     return commands, len(to_groups)
 
 
-async def _drop(request: PageRequest) -> Action:
+async def _drop(request: PageRequest) -> PageAction:
     database, key, stream, chosen = await _letters(request)
     for entry_id in chosen:
         payload = stream.log.get(entry_id)
@@ -198,7 +198,7 @@ async def _drop(request: PageRequest) -> Action:
     title = f"Delete {counted(len(texts), 'dead letter')}"
     back, about = letters_url(database.index, key), "They are gone for good."
     noun, count = ("dead letter was deleted", "dead letters were deleted"), len(texts)
-    return Action(title, about, database.index, batches, back, b"", True, noun, count)
+    return PageAction(title, about, database.index, batches, back, b"", True, noun, count)
 
 
 def _about_redrive(key: bytes, count: int, to_groups: int) -> str:

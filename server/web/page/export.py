@@ -14,7 +14,7 @@ from server.web.html.document import secured
 from server.web.metrics.text import UNUSUAL, escaped, readable
 from server.web.page.page_request import PageRequest
 from server.web.page.preview import items_of
-from server.web.page.stream_screen import Search
+from server.web.page.stream_screen import EntrySearch
 from server.web.page.walking import PIECE, entries
 from server.web.survey import STEP_NS
 from storage.engine import ids
@@ -30,7 +30,7 @@ def export_response(request: PageRequest) -> Response:
     _, key, stream = request.stream()
     request.require(b"XRANGE", key, b"-", b"+")
     headers = {"Content-Disposition": 'attachment; filename="entries.jsonl"'}
-    lines = lines_of(stream.log, Search(request).fits, Slice(STEP_NS))
+    lines = lines_of(stream.log, EntrySearch(request).fits, Slice(STEP_NS))
     return secured(StreamingResponse(lines, media_type="application/jsonl", headers=headers))
 
 

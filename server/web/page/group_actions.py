@@ -21,7 +21,7 @@ from server.web.page.page_request import (
     policy_command,
 )
 from server.web.page.preview import id_of
-from server.web.page.running import Action, Asked, Command, Input, Maker
+from server.web.page.running import Asked, Command, Input, Maker, PageAction
 from server.web.page.sampling import rules_of
 from server.web.page.stream_screen import identity_of
 from server.web.page.walking import entries
@@ -41,7 +41,7 @@ MOST_CHOICES: Final = 200
 # --- the position of a group -----------------------------------------------------------------
 
 
-async def _move(request: PageRequest) -> Action:
+async def _move(request: PageRequest) -> PageAction:
     database, key, stream, group = request.group()
     to, by = request.fields.text("to"), request.fields.text("by")
     if not (to or by):
@@ -91,12 +91,12 @@ def _seen_group(request: PageRequest) -> Group:
     return group
 
 
-def _set_position(request: PageRequest, group: Group, position: int, about: str) -> Action:
+def _set_position(request: PageRequest, group: Group, position: int, about: str) -> PageAction:
     database, key, _, _ = request.group()
     command = [b"XGROUP", b"SETID", key, group.name, ids.text(position)]
     back = group_url(database.index, key, group.name)
     title = f"Move the position of {shown(group.name)}"
-    return Action(title, about, database.index, [[command]], back)
+    return PageAction(title, about, database.index, [[command]], back)
 
 
 # --- pending entries and consumers -----------------------------------------------------------
@@ -137,10 +137,10 @@ class _Chosen(NamedTuple):
         *commands: Command,
         grave: bool = False,
         noun: tuple[str, str] | None = None,
-    ) -> Action:
+    ) -> PageAction:
         """An action with them."""
         db, batches = self.ref.db.index, [list(commands)]
-        return Action(title, about, db, batches, self.back, self.state, grave, noun)
+        return PageAction(title, about, db, batches, self.back, self.state, grave, noun)
 
 
 def _chosen(request: PageRequest, none: bool = False) -> _Chosen:
@@ -166,7 +166,7 @@ def _chosen(request: PageRequest, none: bool = False) -> _Chosen:
     return _Chosen(GroupRef(database, key, stream, group), entries, consumer)
 
 
-async def _acknowledge(request: PageRequest) -> Action:
+async def _acknowledge(request: PageRequest) -> PageAction:
     chosen = _chosen(request)
     command = [b"XACK", chosen.ref.key, chosen.ref.group.name, *chosen.texts]
     about = "They count as done: the group does not get them again."
@@ -174,7 +174,7 @@ async def _acknowledge(request: PageRequest) -> Action:
     return chosen.action(f"Acknowledge {chosen.said}", about, command, grave=True, noun=noun)
 
 
-async def _claim(request: PageRequest) -> Action:
+async def _claim(request: PageRequest) -> PageAction:
     chosen = _chosen(request)
     group = chosen.ref.group
     name = request.fields.secret("to")
@@ -197,14 +197,14 @@ def _release(chosen: _Chosen) -> Command:
     return [*command, b"RETRYCOUNT", b"0"] if nobody else command
 
 
-async def _give_back(request: PageRequest) -> Action:
+async def _give_back(request: PageRequest) -> PageAction:
     chosen = _chosen(request)
     about = "The next reader of the group gets them; the delivery does not count."
     noun = "entry was given back", "entries were given back"
     return chosen.action(f"Give {chosen.said} back", about, _release(chosen), noun=noun)
 
 
-async def _bury(request: PageRequest) -> Action:
+async def _bury(request: PageRequest) -> PageAction:
     chosen = _chosen(request)
     ref = chosen.ref
     rules = rules_of(request.server, ref)
@@ -217,7 +217,7 @@ async def _bury(request: PageRequest) -> Action:
     return chosen.action(title, about, command, grave=True, noun=noun)
 
 
-async def _remove(request: PageRequest) -> Action:
+async def _remove(request: PageRequest) -> PageAction:
     chosen = _chosen(request, none=True)
     ref, consumer = chosen.ref, chosen.consumer
     if consumer is None:
@@ -235,7 +235,7 @@ async def _remove(request: PageRequest) -> Action:
 
 
 def _to_pause(value: bytes) -> Maker:
-    async def action(request: PageRequest) -> Action:
+    async def action(request: PageRequest) -> PageAction:
         database, key, _, group = request.group()
         paused = value == b"yes"
         command = policy_command(b"SET", key, group.name, b"paused", value)
@@ -244,14 +244,14 @@ def _to_pause(value: bytes) -> Maker:
         )
         back = group_url(database.index, key, group.name)
         title = f"{'Pause' if paused else 'Resume'} {shown(group.name)}"
-        return Action(
+        return PageAction(
             title, about, database.index, [[command]], back, group.policy.get(b"paused", b"")
         )
 
     return action
 
 
-async def _set_policies(request: PageRequest) -> Action:
+async def _set_policies(request: PageRequest) -> PageAction:
     database, key, stream, group = request.group()
     back = group_url(database.index, key, group.name)
     title = f"Policies of {shown(group.name)}"
@@ -286,7 +286,7 @@ async def _set_policies(request: PageRequest) -> Action:
     if not commands:
         raise Refused("No policy was changed.", 400)
     state = b"".join(b"%s=%s " % pair for pair in sorted(group.policy.items()))
-    return Action(title, "They take effect at once.", database.index, [commands], back, state)
+    return PageAction(title, "They take effect at once.", database.index, [commands], back, state)
 
 
 KINDS: Final[dict[str, Maker]] = {

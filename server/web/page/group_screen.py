@@ -26,7 +26,7 @@ from server.web.page.page_request import (
 )
 from server.web.page.preview import Preview, preview
 from server.web.page.sampling import Name, Row, behind_since, lag_of, rules_of
-from server.web.page.traces import Trace
+from server.web.page.traces import History
 from server.web.page.wording import counted, duration, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -61,7 +61,7 @@ _SENTENCE: Final = re.compile(r".*?(?<!\.)\.(?= |$)|.*")
 """The first sentence of a text; three dots do not end one."""
 
 
-class Setting(NamedTuple):
+class PolicyInForce(NamedTuple):
     """A policy that is in force: its value, what that means, and where it leads."""
 
     name: str
@@ -85,7 +85,7 @@ class ConsumerLine:
     closed: int | None
     acked: int
     again: int
-    trace: Trace | None
+    trace: History | None
 
 
 @dataclass
@@ -118,7 +118,7 @@ class GroupFacts:
     parked: int
     held: list[Held] | None
     whole: bool
-    settings: list[Setting]
+    settings: list[PolicyInForce]
     reasons: dict[str, int]
     bad_delay: tuple[str, str] | None
     obstacles: dict[str, str | None]
@@ -228,24 +228,26 @@ def obstacles(request: PageRequest, ref: GroupRef) -> dict[str, str | None]:
     return {kind: request.obstacle(*command) for kind, command in commands.items()}
 
 
-def settings_of(request: PageRequest, ref: GroupRef) -> list[Setting]:
+def settings_of(request: PageRequest, ref: GroupRef) -> list[PolicyInForce]:
     """The policies that are in force for a group."""
     return told(request, ref.db.index, request.server.policies.settings_of_group(ref))
 
 
-def settings_of_stream(request: PageRequest, db: int, key: bytes, stream: Stream) -> list[Setting]:
+def settings_of_stream(
+    request: PageRequest, db: int, key: bytes, stream: Stream
+) -> list[PolicyInForce]:
     """The policies of a stream: its own, and those it gives all its groups."""
     shared = {name: value for name, value in stream.policy.items() if name in GROUP}
     own = request.server.policies.settings_of_stream(key, stream)
     return told(request, db, {**own, **shared})
 
 
-def told(request: PageRequest, db: int, settings: Settings) -> list[Setting]:
+def told(request: PageRequest, db: int, settings: Settings) -> list[PolicyInForce]:
     """Policies as they are shown, by name."""
     return [_setting(request, db, name, settings[name]) for name in sorted(settings)]
 
 
-def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> Setting:
+def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> PolicyInForce:
     says = _SENTENCE.match(ALL[name].help.replace("`", ""))[0]  # type: ignore[index]
     text, target = shown(value), None
     if name == DEAD_LETTER.name and value:
@@ -259,7 +261,7 @@ def _setting(request: PageRequest, db: int, name: bytes, value: bytes) -> Settin
             text = lengths[0] if lengths else text
         elif lengths:
             text = f"{text} ({', '.join(lengths)})"
-    return Setting(shown(name), text, says, target)
+    return PolicyInForce(shown(name), text, says, target)
 
 
 # --- consumers -------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ ERROR: Final = b"dead-letter-error"
 T = TypeVar("T")
 
 
-class Letter(NamedTuple):
+class ShownLetter(NamedTuple):
     """A dead letter: what was added to the entry, by name, the fields that it had, in turn, and
     the consumer group whose policy has written it, if one has."""
 
@@ -104,7 +104,7 @@ class LetterLine:
     entry: Preview
 
 
-def read_letter(payload: bytes) -> Letter | None:
+def read_letter(payload: bytes) -> ShownLetter | None:
     """The letter that an entry is, ``None`` if it is none, or a very large one."""
     if len(payload) > LARGEST:
         return None
@@ -120,14 +120,14 @@ def read_letter(payload: bytes) -> Letter | None:
                 return None
             by_policy = dead_letters.read_letter(payload)
             if by_policy is None:
-                return Letter(added, fields, None)
+                return ShownLetter(added, fields, None)
             head = items[: len(items) - len(by_policy.items)]
             added = dict(zip(head[::2], head[1::2], strict=True))
-            return Letter(added, by_policy.items, by_policy.group)
+            return ShownLetter(added, by_policy.items, by_policy.group)
     return None
 
 
-def letter_view(request: PageRequest, db: int, letter: Letter) -> LetterView:
+def letter_view(request: PageRequest, db: int, letter: ShownLetter) -> LetterView:
     """What is shown of a letter; addresses are of what the user may see."""
     viewer, origin = request.viewer, letter.origin
     seen = viewer.may_see(origin)
@@ -199,7 +199,7 @@ class Filter:
         return not self.group or shown(letter.told("group")) == self.group
 
 
-class Found(NamedTuple, Generic[T]):
+class Matches(NamedTuple, Generic[T]):
     """What was made of the entries that fit, the newest first, how many were looked at for them,
     and the ID at which to go on, ``None`` if there are no more."""
 
@@ -215,19 +215,19 @@ async def find(
     high: int,
     most: int,
     make: Callable[[bytes], T],
-) -> Found[T]:
+) -> Matches[T]:
     """The entries that fit up to an ID; gives up after :data:`LOOKED_AT`."""
     found: list[T] = []
     looked = 0
     async for payload in entries(log, wanted.low, high, request.pace, newest=True):
         if looked == LOOKED_AT:
-            return Found(found, looked, id_of(payload))
+            return Matches(found, looked, id_of(payload))
         if await wanted.fits(payload, request.pace):
             if len(found) == most:
-                return Found(found, looked, id_of(payload))
+                return Matches(found, looked, id_of(payload))
             found.append(make(payload))
         looked += 1
-    return Found(found, looked, None)
+    return Matches(found, looked, None)
 
 
 def seen_ids(fields: Fields) -> list[int]:
@@ -262,7 +262,7 @@ def _letter_id(payload: bytes) -> int | None:
     return None if read_letter(payload) is None else id_of(payload)
 
 
-def letters_of(stream: Stream, entry_ids: list[int]) -> Iterator[tuple[int, Letter]]:
+def letters_of(stream: Stream, entry_ids: list[int]) -> Iterator[tuple[int, ShownLetter]]:
     """Yield the letters with these IDs; raises :class:`Refused` if one is gone."""
     for entry_id in entry_ids:
         payload = stream.log.get(entry_id)

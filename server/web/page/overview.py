@@ -22,7 +22,7 @@ from server.web.page.page_request import (
 )
 from server.web.page.preview import id_of
 from server.web.page.sampling import Row, in_trouble, ordered
-from server.web.page.traces import Trace
+from server.web.page.traces import History
 from server.web.page.wording import counted, deliveries, duration, id_ms, number, rate, shown
 from server.web.survey import stream_at
 from storage.engine import ids
@@ -116,7 +116,7 @@ class Overview:
     sums: Counter[str] = field(default_factory=Counter)
     letters: list[LettersLine] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
-    whole: Trace | None = None
+    whole: History | None = None
     previous: str | None = None
     following: str | None = None
 

@@ -28,7 +28,7 @@ Command = list[bytes]
 _NUMBERS: Final = re.compile(rb"(?:^|\n):([0-9]+)(?=\r)")
 
 
-class Action(NamedTuple):
+class PageAction(NamedTuple):
     """Commands that are to run in a database, each batch all or none; what they do; and where that
     is seen. ``state`` is what they are about, as it was when they were shown; ``grave`` is what
     cannot be undone. ``noun`` says of what, one or more, the integers that they reply are numbers,
@@ -90,7 +90,7 @@ class Asked(Exception):
         self.inputs = inputs
 
 
-Maker = Callable[[PageRequest], Awaitable[Action]]
+Maker = Callable[[PageRequest], Awaitable[PageAction]]
 """Makes the action that a form asks for; raises :class:`Asked`, or :class:`Refused`."""
 
 
@@ -142,7 +142,7 @@ class _Safety:
             self.safe.set_result(safe)
 
 
-async def run(server: Services, user: bytes, peer: str, action: Action) -> AsyncIterator[int]:
+async def run(server: Services, user: bytes, peer: str, action: PageAction) -> AsyncIterator[int]:
     """Runs the commands as a client does who is that user; yields after each batch what the
     commands so far have replied in sum. Raises :class:`Refused` with the error of the first that
     fails: the batches before that one have run then."""

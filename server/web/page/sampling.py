@@ -24,7 +24,7 @@ from server.runtime.clockwork import Slice
 from server.runtime.histogram import MICROSECOND, Histogram, at_most
 from server.services import Services
 from server.state.server_state import Phase
-from server.web.page.traces import CONSUMER, VITALS, Trace
+from server.web.page.traces import CONSUMER, VITALS, History
 from server.web.page.wording import EARLIEST_MS
 from server.web.survey import STEP_NS, stream_at, streams_of, summary_of
 from storage.engine import ids
@@ -155,12 +155,12 @@ class Sampler:
         self.left_out = 0
         self.taken_ms = 0
         self.index: dict[Name, Row] = {}
-        self.traces: dict[Name, Trace] = {}
-        self.whole = Trace()
+        self.traces: dict[Name, History] = {}
+        self.whole = History()
         """What all rows together have been."""
-        self.consumers: dict[tuple[Name, bytes], Trace] = {}
+        self.consumers: dict[tuple[Name, bytes], History] = {}
         """What consumers have been, by their groups and names."""
-        self.vitals = Trace(VITALS)
+        self.vitals = History(VITALS)
         """What the server itself has been."""
         self.letters: dict[tuple[int, bytes], int] = {}
         """The streams of dead letters, with their lengths."""
@@ -236,8 +236,8 @@ class Sampler:
         await found.run()
         now = self._server.state.clock()
         index: dict[Name, Row] = {}
-        traces: dict[Name, Trace] = {}
-        consumers: dict[tuple[Name, bytes], Trace] = {}
+        traces: dict[Name, History] = {}
+        consumers: dict[tuple[Name, bytes], History] = {}
         letters: dict[tuple[int, bytes], int] = {}
         remembers = self._is_watched(REMEMBERED_FOR_S)
         sums = Sums()
@@ -254,7 +254,7 @@ class Sampler:
         async for row in ordered(rows, in_trouble(now), pace):
             if len(traces) == MOST_TRACES:
                 break
-            trace = traces[row.name] = self.traces.get(row.name) or Trace()
+            trace = traces[row.name] = self.traces.get(row.name) or History()
             trace.note(*row.values(now))
             if remembers:
                 self._note_consumers(row, now, consumers)
@@ -268,14 +268,14 @@ class Sampler:
         self.number += 1
         self._tell()
 
-    def _note_consumers(self, row: Row, now: int, found: dict[tuple[Name, bytes], Trace]) -> None:
+    def _note_consumers(self, row: Row, now: int, found: dict[tuple[Name, bytes], History]) -> None:
         """Remembers what the first consumers of a group have been given and have acknowledged."""
         stream = stream_at(self._server.state.keyspace.databases[row.db], row.key, now)
         group = None if stream is None or row.group is None else stream.groups.get(row.group)
         most = min(MOST_CONSUMERS, MOST_TRACES - len(found))
         for each in islice(group.consumers.values(), most) if group is not None else ():
             name = row.name, each.name
-            trace = found[name] = self.consumers.get(name) or Trace(CONSUMER)
+            trace = found[name] = self.consumers.get(name) or History(CONSUMER)
             trace.note(now, each.acked + each.owned, each.acked, each.owned)
 
     def _note_vitals(self, now: int) -> None:

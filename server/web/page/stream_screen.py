@@ -56,7 +56,7 @@ class EntryLine:
     entry: Preview
 
 
-class Search:
+class EntrySearch:
     """Which entries are wanted: from where on, in which direction, and with which text."""
 
     def __init__(self, request: PageRequest) -> None:
@@ -118,7 +118,7 @@ async def stream_screen(request: PageRequest) -> Screen:
         "groups": viewer.denial(b"XINFO", b"GROUPS", key),
         "entries": viewer.denial(b"XRANGE", key, b"-", b"+"),
     }
-    search, found = Search(request), Found()
+    search, found = EntrySearch(request), Found()
     if denied["entries"] is None:
         found = await find(request, log, search)
     readable_fields = denied["entries"] is None and not search.is_on
@@ -185,7 +185,7 @@ def _names(found: Found) -> list[str]:
     return sorted({name for entry in found.entries for name, _ in entry.fields})
 
 
-async def find(request: PageRequest, log: EntryLog, search: Search) -> Found:
+async def find(request: PageRequest, log: EntryLog, search: EntrySearch) -> Found:
     """The entries of a page; looks at no more than :data:`SEARCHED`."""
     found = Found()
     low = search.bound if search.upwards and search.bound is not None else ids.MIN
@@ -207,7 +207,7 @@ async def find(request: PageRequest, log: EntryLog, search: Search) -> Found:
     return found
 
 
-def _goes_on(db: int, key: bytes, search: Search, found: Found) -> str | None:
+def _goes_on(db: int, key: bytes, search: EntrySearch, found: Found) -> str | None:
     """The address of the next step of a search that has stopped."""
     if found.stopped is None:
         return None
@@ -220,7 +220,7 @@ def _goes_on(db: int, key: bytes, search: Search, found: Found) -> str | None:
 
 
 def _links(
-    db: int, key: bytes, log: EntryLog, search: Search, found: Found
+    db: int, key: bytes, log: EntryLog, search: EntrySearch, found: Found
 ) -> tuple[str | None, str | None]:
     """Pages of newer and of older entries, where there are any."""
     newer = older = None

@@ -30,7 +30,7 @@ VITALS: Final = ("times", "commands", "late", "memory", "clients")
 microseconds."""
 
 
-class Trace:
+class History:
     """Columns of the past, the first of which are times in Unix milliseconds."""
 
     __slots__ = ("_columns",)
@@ -92,7 +92,7 @@ class StreamTrace:
 
     __slots__ = ("_longest", "_traces")
 
-    def __init__(self, traces: Sequence[Trace]) -> None:
+    def __init__(self, traces: Sequence[History]) -> None:
         self._traces = traces
         self._longest = max(traces, key=len)
 

@@ -433,11 +433,11 @@ def _status(given: argparse.Namespace) -> int:
     arg("--dry-run", action="store_true", help="say what would be sent, and change nothing"),
 )
 def _redrive(given: argparse.Namespace) -> int:
-    from penstock_pipeline.dead_letters import Choice, redrive
+    from penstock_pipeline.dead_letters import LetterChoice, redrive
     from penstock_pipeline.servers import open_client
 
     with open_client(given.file, given.url, given.option) as client:
-        choice = Choice(given.stream, given.reason, given.to, given.limit)
+        choice = LetterChoice(given.stream, given.reason, given.to, given.limit)
         letters = client.dead_letters(given.dead_letters)
         redrive(client, letters, choice, given.dry_run, output())
     return OK

@@ -81,7 +81,7 @@ TRIES: Final = 100
 """How often a transaction is tried while other letters arrive at the same time."""
 
 
-class Choice(NamedTuple):
+class LetterChoice(NamedTuple):
     """Which letters are sent, and where to. None means all letters, and each one's own stream."""
 
     stream: str | None = None
@@ -105,7 +105,7 @@ Found = tuple[bytes, Letter]
 
 
 def redrive(
-    client: StreamClient, key: bytes, choice: Choice, dry_run: bool, console: Console
+    client: StreamClient, key: bytes, choice: LetterChoice, dry_run: bool, console: Console
 ) -> int:
     """Sends letters back, the oldest first, and returns how many; raises PipelineError."""
     counts: dict[bytes, int] = {}
@@ -125,7 +125,7 @@ def redrive(
     return sent
 
 
-def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]:
+def _chosen(client: StreamClient, key: bytes, choice: LetterChoice) -> Iterator[Found]:
     """The letters to send, of those that are there at the start."""
     to = format_id(client.info(key).last)
     after = b"-"
@@ -142,7 +142,9 @@ def _chosen(client: StreamClient, key: bytes, choice: Choice) -> Iterator[Found]
         after = b"(" + page[-1][0]
 
 
-def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]) -> list[Found]:
+def _send(
+    client: StreamClient, key: bytes, choice: LetterChoice, portion: list[Found]
+) -> list[Found]:
     """Sends letters; returns those that no other process had sent meanwhile."""
     if client.is_cluster:
         return _send_apart(client, key, choice, portion)
@@ -155,7 +157,7 @@ def _send(client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
 
 
 def _send_together(
-    client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
+    client: StreamClient, key: bytes, choice: LetterChoice, portion: list[Found]
 ) -> list[Found]:
     _need_streams(client, {choice.target(letter) for _, letter in portion})
     with client.transaction() as pipeline:
@@ -182,7 +184,7 @@ def _need_streams(client: StreamClient, targets: set[bytes]) -> None:
 
 
 def _send_apart(
-    client: StreamClient, key: bytes, choice: Choice, portion: list[Found]
+    client: StreamClient, key: bytes, choice: LetterChoice, portion: list[Found]
 ) -> list[Found]:
     there = [each for each in portion if client.call("XRANGE", key, each[0], each[0])]
     for id, letter in there:

@@ -52,7 +52,7 @@ def ago(text: str | None, now: float) -> str:
 # --- Batches -------------------------------------------------------------------------------------
 
 
-class Batch(NamedTuple):
+class FinishedBatch(NamedTuple):
     """A batch that a query has finished."""
 
     time: str
@@ -90,14 +90,14 @@ class Batch(NamedTuple):
         )
 
 
-def batch_of(query: str, progress: Mapping[str, Any]) -> Batch | None:
+def batch_of(query: str, progress: Mapping[str, Any]) -> FinishedBatch | None:
     """The batch that a progress report of Spark describes; None if no batch was run."""
     if "addBatch" not in progress["durationMs"]:
         return None
     # A frame that is joined with itself has its source twice.
     lags = {name: count for source in progress["sources"] for name, count in lag(source).items()}
     states = progress["stateOperators"]
-    return Batch(
+    return FinishedBatch(
         time=progress["timestamp"],
         query=query,
         number=progress["batchId"],
@@ -124,7 +124,7 @@ class ProgressReader:
         """The number of the last batch that was returned, -1 before the first."""
         return self._last
 
-    def new(self, query: Any) -> list[Batch]:
+    def new(self, query: Any) -> list[FinishedBatch]:
         """Return the batches of Spark's query that were finished since the last call, in order."""
         latest = query.lastProgress
         if latest is None or (latest["batchId"] <= self._last):
@@ -151,7 +151,7 @@ def _plain(progress: Any) -> dict[str, Any]:
 class Observer(Protocol):
     """Is told of batches and failures: a status file, or what is scraped."""
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: FinishedBatch) -> None:
         """A query has finished a batch."""
 
     def failure(self, failure: Failure) -> None:
@@ -175,7 +175,7 @@ class Reporter:
         self._observers = observers
         self._totals = {query: [0, 0] for query in queries}
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: FinishedBatch) -> None:
         """Reports a batch."""
         total = self._totals[batch.query]
         total[0] += 1
@@ -206,7 +206,7 @@ class Reporter:
             file.write(record + "\n")
             file.flush()
 
-    def show(self, batch: Batch, rows: int) -> None:
+    def show(self, batch: FinishedBatch, rows: int) -> None:
         """Shows a batch; ``rows`` is how many the query has had in this run."""
         self._console.print(Text(batch.line()))
 
@@ -254,7 +254,7 @@ class Bars(Reporter):
         self._bars.start()
         return self
 
-    def show(self, batch: Batch, rows: int) -> None:
+    def show(self, batch: FinishedBatch, rows: int) -> None:
         """Advances the query's bar; the lag is what remains to be done."""
         more: dict[str, Any] = {"batch": batch.number, "speed": batch.rows_per_second}
         more |= {"lag": batch.lag, "completed": rows, "total": rows + batch.lag}

@@ -29,7 +29,7 @@ from penstock_pipeline.client import ClientError, RetryingClient, readable
 from penstock_pipeline.dead_letters import LAST, PIPELINE
 from penstock_pipeline.errors import Failure, PipelineError
 from penstock_pipeline.model import Pipeline
-from penstock_pipeline.report import Batch, ago, iso, seconds
+from penstock_pipeline.report import FinishedBatch, ago, iso, seconds
 from penstock_pipeline.servers import single
 from penstock_pipeline.status_http import served
 from penstock_pipeline.terminal import shown, shown_lines
@@ -49,13 +49,13 @@ class _Query:
 
     def __init__(self) -> None:
         self.totals = {"batches": 0, "rows": 0, "late_rows": 0}
-        self.last: Batch | None = None
+        self.last: FinishedBatch | None = None
         self.last_at: float | None = None
         self.failures: Counter[tuple[str, bool]] = Counter()
         self.last_failure: Failure | None = None
         self._recent: deque[tuple[float, int]] = deque()
 
-    def batch(self, batch: Batch, now: float) -> None:
+    def batch(self, batch: FinishedBatch, now: float) -> None:
         self.totals["batches"] += 1
         self.totals["rows"] += batch.rows
         self.totals["late_rows"] += batch.late_rows
@@ -110,7 +110,7 @@ class RunState:
         self._error: str | None = None
         self._lock = threading.Lock()
 
-    def batch(self, batch: Batch) -> None:
+    def batch(self, batch: FinishedBatch) -> None:
         """Notes a finished batch."""
         with self._lock:
             self._queries[batch.query].batch(batch, self._clock())

@@ -80,6 +80,6 @@ def test_replies_are_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(connection, "MOST_BYTES", 200_000)
     with (
         answering(with_reply(b"$100000\r\n" + b"x" * 100_000 + b"\r\n")) as url,
-        connection.Connection("server", parse(url), 0) as server,
+        connection.ServerConnection("server", parse(url), 0) as server,
     ):
         assert [len(server.call("GET", "k")) for _ in range(4)] == [100_000] * 4

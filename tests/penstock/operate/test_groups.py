@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from penstock.client.connection import Connection
+from penstock.client.connection import ServerConnection
 from penstock.client.urls import parse
 from penstock.operate import top
-from penstock.operate.groups import Group
+from penstock.operate.groups import GroupReport
 from tests.penstock.operate.conftest import Client, Run
 
 
@@ -127,7 +127,7 @@ def test_top_looks_as_often_as_it_is_told(run: Run, client: Client) -> None:
 def test_top_counts_what_was_added_and_delivered_a_second(url: str, client: Client) -> None:
     client.xgroup_create("orders", "kitchen", mkstream=True, entries_read=0)
     now = [0.0]
-    with Connection("server", parse(url), 0) as server:
+    with ServerConnection("server", parse(url), 0) as server:
         watch = top.Watch(server, "*", lambda: now[0])
         watch.look(80, 40)
         for _ in range(10):
@@ -142,7 +142,7 @@ def test_top_counts_what_was_added_and_delivered_a_second(url: str, client: Clie
 def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
     for number in range(9):
         client.xgroup_create("orders", f"group-{number}", mkstream=True)
-    with Connection("server", parse(url), 0) as server:
+    with ServerConnection("server", parse(url), 0) as server:
         lines = [str(line) for line in top.Watch(server, "*").look(80, 6).renderables]
     assert len(lines) == 6
     assert lines[-1] == "and 6 more"
@@ -150,8 +150,8 @@ def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
 
 @pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])
 def test_a_rate_that_is_not_known_is_empty(before: int | None, now: int | None, text: str) -> None:
-    def group(read: int | None) -> Group:
-        return Group(b"orders", b"kitchen", 0, 0, 0, None, 0, None, 0, read)
+    def group(read: int | None) -> GroupReport:
+        return GroupReport(b"orders", b"kitchen", 0, 0, 0, None, 0, None, 0, read)
 
     key = (b"orders", b"kitchen")
     assert top.rates({key: group(before)}, [group(now)], 1)[key] == ("0", text)

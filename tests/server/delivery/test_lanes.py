@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis.strategies import booleans, integers, lists, sampled_from, tuples
 
-from server.delivery.lanes import PIECE, Lane, Lanes
+from server.delivery.lanes import PIECE, GroupLanes, Lane
 
 ACTIONS = ["enter", "enter", "enter", "take off", "land", "leave"]
 
@@ -36,7 +36,7 @@ class Rule:
 def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
     steps: list[tuple[str, int, int, bool]],
 ) -> None:
-    lanes, rule = Lanes(), Rule()
+    lanes, rule = GroupLanes(), Rule()
     for action, entry_id, value, flies in steps:
         if action == "enter" and entry_id not in rule.entries:
             alone = not rule.lane(value)
@@ -62,7 +62,7 @@ def test_the_first_of_a_lane_is_next_while_none_of_it_is_in_flight(
 
 
 def test_an_entry_that_is_entered_again_stays_where_it_is() -> None:
-    lanes = Lanes()
+    lanes = GroupLanes()
     assert lanes.enter(1, text(1), True)
     assert lanes.enter(1, text(1), True)
     assert not lanes.enter(2, text(1), True)
@@ -72,7 +72,7 @@ def test_an_entry_that_is_entered_again_stays_where_it_is() -> None:
 
 
 def test_very_many_entries_leave_their_lanes_in_any_order() -> None:
-    lanes, many = Lanes(), PIECE + 10
+    lanes, many = GroupLanes(), PIECE + 10
     for entry_id in range(1, many + 1):
         assert lanes.enter(entry_id, text(1 + entry_id % 5), False) == (entry_id <= 5)
     assert lanes.waiting == many - 5
@@ -87,7 +87,7 @@ def test_very_many_entries_leave_their_lanes_in_any_order() -> None:
 def test_entries_are_known_until_they_leave_however_many_there_are(
     steps: list[tuple[bool, int, int, int]],
 ) -> None:
-    lanes, known = Lanes(), set[int]()
+    lanes, known = GroupLanes(), set[int]()
     for leaves, start, count, step in steps:
         some = range(start, start + count * step, step)
         if leaves:
@@ -103,7 +103,7 @@ def test_entries_are_known_until_they_leave_however_many_there_are(
 
 
 def test_a_lane_that_others_leave_is_freed_once() -> None:
-    lanes = Lanes()
+    lanes = GroupLanes()
     for entry_id in range(1, 11):
         lanes.enter(entry_id, b"one", True)
     assert lanes.leave([3, 1, 2, 5]) == [4]
@@ -115,7 +115,7 @@ def test_a_lane_that_others_leave_is_freed_once() -> None:
 def test_the_lowest_of_a_lane_is_first_however_long_it_is(
     steps: list[tuple[bool, int, int, int]],
 ) -> None:
-    lanes, lane = Lanes(), set[int]()
+    lanes, lane = GroupLanes(), set[int]()
     for leaves, start, count, step in steps:
         some = range(start, start + count * step, step)
         if leaves:
@@ -131,7 +131,7 @@ def test_the_lowest_of_a_lane_is_first_however_long_it_is(
 
 
 def test_what_leaves_moves_no_more_than_a_piece_of_its_lane() -> None:
-    lanes, many = Lanes(), 20 * PIECE
+    lanes, many = GroupLanes(), 20 * PIECE
     for entry_id in range(1, many + 1):
         lanes.enter(entry_id, b"one", True)
     lane = lanes._lanes[b"one"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from server.persistence.journal import Journal, Reader
+from server.persistence.journal import Journal, JournalReader
 from storage.aof.encode_effects import EffectEncoder
 from storage.aof.snapshot import snapshot
 from storage.engine.effects import Effect
@@ -46,7 +46,7 @@ class Read:
     """A reader of the journal of a server, and what it has taken."""
 
     def __init__(self, journal: Journal, **options: Any) -> None:
-        self.reader = Reader(journal, lambda: None, **options)
+        self.reader = JournalReader(journal, lambda: None, **options)
         self.taken: list[bytes] = []
 
     def take(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from server.state.monitors import Trace
+from server.state.monitors import TraceBuffer
 from tests.support.direct import START_MS, Direct
 
 
-def sent(trace: Trace, direct: Direct, *words: str, name: bytes = b"") -> None:
+def sent(trace: TraceBuffer, direct: Direct, *words: str, name: bytes = b"") -> None:
     """Another client, with this name, has sent the words."""
     session = direct.server.state.new_session(7)
     session.name = name
@@ -15,9 +15,9 @@ def sent(trace: Trace, direct: Direct, *words: str, name: bytes = b"") -> None:
     trace.note(session, table.get(words[0].encode()), given, session.name)
 
 
-def started(most: int = 100, most_bytes: int = 1000) -> tuple[Trace, Direct]:
+def started(most: int = 100, most_bytes: int = 1000) -> tuple[TraceBuffer, Direct]:
     direct = Direct()
-    trace = Trace(direct.server.state.clock, most, most_bytes)
+    trace = TraceBuffer(direct.server.state.clock, most, most_bytes)
     trace.start(1, None)
     return trace, direct
 

@@ -363,11 +363,11 @@ def test_whoever_makes_no_request_is_sent_away(
         assert is_closed(client)
 
 
-def _only(server: Server) -> connections.Connection:
+def _only(server: Server) -> connections.HttpConnection:
     """The connection that the server has."""
     assert server._web is not None
     [connection] = server._web._http.server_state.connections
-    assert isinstance(connection, connections.Connection)
+    assert isinstance(connection, connections.HttpConnection)
     return connection
 
 

@@ -7,7 +7,7 @@ import pytest
 from storage.aof import extension_records as own
 from storage.aof.commands import command
 from storage.aof.framing import LoadError
-from storage.engine.histories import Ended
+from storage.engine.histories import EndedDelivery
 from storage.engine.idempotency import content_iid
 from storage.engine.limits import StreamLimits
 from tests.storage.aof.test_encode_effects import A_GROUP, A_STREAM, PENDING, recorded
@@ -119,7 +119,7 @@ def test_how_a_delivery_ended_is_nothing_of_what_is_not_pending() -> None:
     [entry_id] = histories.ids()
     assert (entry_id, histories.lines(entry_id)) == (
         1 << 64 | 1,
-        [Ended(5, b"ann", b"fail", b"tea"), Ended(6, b"bob", b"timeout", b"")],
+        [EndedDelivery(5, b"ann", b"fail", b"tea"), EndedDelivery(6, b"bob", b"timeout", b"")],
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.engine.histories import MOST_LINES, PIECE, Ended, Histories
+from storage.engine.histories import MOST_LINES, PIECE, EndedDelivery, Histories
 
-LINE = Ended(1, b"ann", b"fail", b"no tea")
+LINE = EndedDelivery(1, b"ann", b"fail", b"no tea")
 
 
 def noted(*entry_ids: int) -> Histories:
@@ -69,7 +69,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_what_is_kept_is_what_a_dictionary_would_keep(steps: list[tuple[str, int]]) -> None:
     histories = Histories()
-    model: dict[int, list[Ended]] = {}
+    model: dict[int, list[EndedDelivery]] = {}
     for time, (step, entry_id) in enumerate(steps):
         line = LINE._replace(time=time, reason=b"x" * time)
         if step in ("note", "many"):
@@ -99,7 +99,9 @@ def test_the_size_is_about_what_they_take() -> None:
     histories = Histories()
     for entry_id in range(2000):
         for _ in range(3):
-            histories.note(entry_id << 64, Ended(2**41 + entry_id, b"ann", b"fail", bytes(100)))
+            histories.note(
+                entry_id << 64, EndedDelivery(2**41 + entry_id, b"ann", b"fail", bytes(100))
+            )
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert 0.5 < histories.size / taken < 2

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
-from storage.engine.released import PIECE, Released
+from storage.engine.released import PIECE, ReleasedIds
 
 MANY = 3 * PIECE + 10
 
 
 def test_ids_stay_in_the_order_in_which_they_came_however_many_they_are() -> None:
-    released = Released()
+    released = ReleasedIds()
     ids = list(range(MANY))
     Random(1).shuffle(ids)
     released.add(ids[:1])
@@ -22,7 +22,7 @@ def test_ids_stay_in_the_order_in_which_they_came_however_many_they_are() -> Non
 
 
 def test_ids_are_taken_out_wherever_they_are() -> None:
-    released = Released()
+    released = ReleasedIds()
     released.add(range(MANY))
     for each in (0, PIECE, MANY - 1, MANY):
         released.remove(each)
@@ -32,7 +32,7 @@ def test_ids_are_taken_out_wherever_they_are() -> None:
 
 
 def test_what_is_empty_has_no_place() -> None:
-    released = Released()
+    released = ReleasedIds()
     released.add(range(2 * PIECE))
     for each in range(PIECE):
         released.remove(each)
@@ -44,7 +44,7 @@ def test_what_is_empty_has_no_place() -> None:
 
 
 def test_a_copy_is_independent() -> None:
-    released = Released()
+    released = ReleasedIds()
     released.add([3, 1])
     twin = released.copy()
     released.remove(3)

@@ -6,7 +6,7 @@ import pytest
 
 from storage.engine import nodes
 from storage.rdb import listpack
-from storage.rdb.listpack import DamagedListpack, Reader
+from storage.rdb.listpack import DamagedListpack, ListpackReader
 from tests.storage.rdb.builders import a_node
 
 INTEGERS = [
@@ -24,7 +24,7 @@ def text(data: bytes, valkey: bool = False) -> bytes:
 
 def elements(data: bytes) -> list[bytes | int]:
     """All elements of a listpack."""
-    reader = Reader(data)
+    reader = ListpackReader(data)
     found: list[bytes | int] = []
     while not reader.is_at_end():
         reader.read()
@@ -72,7 +72,7 @@ def test_a_number_of_elements_that_was_not_counted_is_no_damage() -> None:
 
 @pytest.mark.parametrize("item", [b"a", b"-5", b"127", b"9999999999"])
 def test_an_element_is_text_whatever_it_is_stored_as(item: bytes) -> None:
-    reader = Reader(a_node(text(item)))
+    reader = ListpackReader(a_node(text(item)))
     reader.read()
     assert reader.text() == item
 

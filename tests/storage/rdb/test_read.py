@@ -7,7 +7,7 @@ import pytest
 from storage.engine.entries import unpack
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.rdb.read import Aux, Key, Library, is_rdb, read_rdb
+from storage.rdb.read import Aux, Key, LibraryCode, is_rdb, read_rdb
 from storage.rdb.source import DamagedRDB, Source
 from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
 from tests.support.bits import flipped, refusals
@@ -35,7 +35,7 @@ OF_8_0 = {b"hash-expiring": "hash", b"large-hash-expiring": "hash"}
 def test_the_file_of_a_real_server_is_read_whole(name: str, chunk: int) -> None:
     items = items_of(sample(name), chunk)
     keys = {item.key: item for item in items if isinstance(item, Key)}
-    assert [item for item in items if isinstance(item, Library)] == [Library(CODE)]
+    assert [item for item in items if isinstance(item, LibraryCode)] == [LibraryCode(CODE)]
     strings = {
         b"string": b"text",
         b"number": b"-70000",

@@ -9,7 +9,7 @@ from storage.chunks import CHUNK
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb import codes
-from storage.rdb.read import Aux, Library
+from storage.rdb.read import Aux, LibraryCode
 from storage.rdb.write import dump, needed_version, write_rdb
 from tests.storage.rdb.builders import items_of, keyspace_of, payload
 
@@ -56,7 +56,7 @@ def test_a_file_has_these_bytes() -> None:
         + b"\x00\xc0\x0c\xc1\xd4\xfe\xff"
     )
     assert data == expected + crc64(expected).to_bytes(8, "little")
-    assert items_of(data)[:2] == [Aux(b"redis-ver", b"8.0.6"), Library(b"#!lua name=lib\n")]
+    assert items_of(data)[:2] == [Aux(b"redis-ver", b"8.0.6"), LibraryCode(b"#!lua name=lib\n")]
 
 
 def test_valkey_has_its_own_beginning_and_its_own_lengths_of_texts() -> None:

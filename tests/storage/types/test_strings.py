@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from storage.keyspace.databases import Keyspace
 from storage.types.strings import (
     Lending,
-    News,
+    StringEvents,
     encoding_of,
     lengthen,
     news_of,
@@ -89,11 +89,13 @@ def test_an_encoding_that_a_set_does_not_give_takes_a_command(
 
 def test_what_is_told_of_a_string_depends_on_what_was_there() -> None:
     over = ("o", "overwritten")
-    assert news_of("set expire") == News(
+    assert news_of("set expire") == StringEvents(
         (("n", "new"), ("$", "set"), ("g", "expire")),
         (over, ("$", "set"), ("g", "expire")),
         (over, ("c", "type_changed"), ("$", "set"), ("g", "expire")),
     )
     assert news_of("restore").replaced == (over, ("g", "restore"))
-    assert news_of("append") == News((("n", "new"), ("$", "append")), *2 * [(("$", "append"),)])
-    assert news_of("") == News((("n", "new"),), (), ())
+    assert news_of("append") == StringEvents(
+        (("n", "new"), ("$", "append")), *2 * [(("$", "append"),)]
+    )
+    assert news_of("") == StringEvents((("n", "new"),), (), ())

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from penstock_pipeline.errors import PipelineError, reason
-from penstock_pipeline.report import Bars, Batch, ProgressReader, batch_of, open_records
+from penstock_pipeline.report import Bars, FinishedBatch, ProgressReader, batch_of, open_records
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:
     }
 
 
-BATCH = Batch(
+BATCH = FinishedBatch(
     time="2026-01-01T10:20:30.123Z",
     query="q",
     number=3,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from penstock_pipeline.dead_letters import Choice, Letter, redrive, unpack
+from penstock_pipeline.dead_letters import Letter, LetterChoice, redrive, unpack
 from penstock_pipeline.servers import StreamClient, open_client
 from pipeline_tests.commands import Command
 from source_tests.conftest import PROGRAMS
@@ -108,7 +108,7 @@ def test_a_letter_that_another_has_sent_is_left_out(
     original = module._send_together
     calls: list[int] = []
 
-    def with_a_rival(connected: Any, key: bytes, choice: Choice, portion: Any) -> Any:
+    def with_a_rival(connected: Any, key: bytes, choice: LetterChoice, portion: Any) -> Any:
         if not calls:
             calls.append(1)
             client.xdel("dead", portion[0][0])
@@ -116,7 +116,7 @@ def test_a_letter_that_another_has_sent_is_left_out(
 
     monkeypatch.setattr(module, "_send_together", with_a_rival)
     with open_client(None, url, []) as connected:
-        assert redrive(connected, b"dead", Choice(), False, Console(quiet=True)) == 1
+        assert redrive(connected, b"dead", LetterChoice(), False, Console(quiet=True)) == 1
     assert fields_of(client, "s") == [[b"a", b"1", b"a", b"2-1"]]
 
 

@@ -14,7 +14,7 @@ from server.services import Services
 from server.state.session import Session
 from server.web.page import entry_actions, running
 from server.web.page.page_request import Refused
-from server.web.page.running import Action
+from server.web.page.running import PageAction
 from tests.server.web.page.asking import Answer, Asking
 from tests.server.web.page.filling import Filled
 from tests.support.direct import Direct
@@ -708,10 +708,10 @@ def test_writes_that_are_held_back_are_held_back_here_too(filled: Filled) -> Non
     assert (refused.status, "CLIENT PAUSE" in refused.text) == (503, True)
 
 
-SET = Action("", "", 0, [[[b"SET", b"k", b"v"]]], "/")
+SET = PageAction("", "", 0, [[[b"SET", b"k", b"v"]]], "/")
 
 
-async def ran(services: Services, user: bytes, action: Action) -> list[int]:
+async def ran(services: Services, user: bytes, action: PageAction) -> list[int]:
     return [done async for done in running.run(services, user, "127.0.0.1:1", action)]
 
 

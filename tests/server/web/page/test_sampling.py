@@ -12,7 +12,7 @@ from server.runtime.log import Log
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
 from server.web.page.sampling import Row, Sampler, in_trouble, lag_of, ordered
-from server.web.page.traces import COLUMNS, CONSUMER, POINTS, StreamTrace, Trace
+from server.web.page.traces import COLUMNS, CONSUMER, POINTS, History, StreamTrace
 from server.web.survey import STEP_NS, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
@@ -110,20 +110,20 @@ async def test_what_was_is_remembered_while_the_group_is_there(
 
 
 def test_a_rate_is_that_of_the_last_minute() -> None:
-    trace = Trace()
+    trace = History()
     assert trace.rate() is None
     for at in range(POINTS + 20):
         trace.note(*row(added=max(0, at - 190) * 50).values(at * 10_000))
     assert len(trace) == POINTS
     assert trace.rate() == 5.0
-    still = Trace()
+    still = History()
     still.note(*row().values(5))
     still.note(*row().values(5))
     assert still.rate() is None
 
 
 def test_of_a_stream_what_all_groups_acknowledge_is_added_up() -> None:
-    long, short, new = Trace(), Trace(), Trace()
+    long, short, new = History(), History(), History()
     for at in range(4):
         long.note(*row(added=at * 10, acked=at * 5).values(at * 10_000))
         if at >= 2:
@@ -184,7 +184,7 @@ async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
     ],
 )  # fmt: skip
 def test_a_lag_that_grows_for_two_minutes_is_told(lags: list[int], grows: float) -> None:
-    trace = Trace()
+    trace = History()
     for at, lag in enumerate(lags):
         trace.note(*row(lag=lag).values(at * 10_000))
     assert trace.growth() == grows

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from penstock_pipeline.errors import InvalidFile
-from penstock_pipeline.report import Batch, Reporter
+from penstock_pipeline.report import FinishedBatch, Reporter
 from pipeline_tests.plain.files import Command, pipeline, text, write
 
 PARSE = '[parse.columns]\nat = "timestamp"\nday = "date"\n[dead_letters]\nstream = "dead"\n'
@@ -66,7 +66,7 @@ def test_only_times_of_entries_have_a_limit(tmp_path: Path, more: str, problem: 
 
 def test_rows_that_are_dropped_as_they_come_late_are_warned_of() -> None:
     shown, records = io.StringIO(), io.StringIO()
-    batch = Batch(
+    batch = FinishedBatch(
         time="2026-01-01T10:20:30.123Z",
         query="hours",
         number=7,

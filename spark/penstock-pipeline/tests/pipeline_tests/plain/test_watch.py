@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from penstock.testing import Penstock
 from penstock_pipeline import status_http
 from penstock_pipeline.errors import Failure, PipelineError
-from penstock_pipeline.report import Batch, ago, iso
+from penstock_pipeline.report import FinishedBatch, ago, iso
 from penstock_pipeline.status import (
     MOST_REASONS,
     LetterCounts,
@@ -60,8 +60,8 @@ class Clock:
         return self.now
 
 
-def batch(number: int, rows: int, lag: int = 0, query: str = "table") -> Batch:
-    return Batch(
+def batch(number: int, rows: int, lag: int = 0, query: str = "table") -> FinishedBatch:
+    return FinishedBatch(
         time=iso(START),
         query=query,
         number=number,

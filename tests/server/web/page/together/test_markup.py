@@ -13,7 +13,7 @@ from server.web.page.charts import chart, delivery_names, points, top_of
 from server.web.page.entry_screen import hex_lines, json_tokens
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, id_of, preview
-from server.web.page.traces import Trace
+from server.web.page.traces import History
 from server.web.page.wording import (
     counted,
     deliveries,
@@ -127,7 +127,7 @@ def test_lines_go_through_some_of_many_values_and_the_newest() -> None:
 
 
 def test_a_chart_says_what_it_shows() -> None:
-    trace = Trace()
+    trace = History()
     assert chart(None, ("lag",), "Lag") is None
     for at in range(3):
         trace.note(at * 10_000, at * 50, 0, at * 7, 0, 0, at * 60_000, 0)

@@ -1,0 +1,137 @@
+"""The server of an exploration: data as prepared, time that moves when it is told to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from redis import Redis
+
+from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint
+from penstock.explore.traces import WITHOUT_EFFECT
+from penstock.testing.control import Ask, PenstockError
+from penstock.testing.tools import Tools
+
+Check = Callable[[Any], object]
+"""A function of a client: prepares, asserts, or tells whether something holds."""
+
+START: Final = "penstock-explore-start"
+"""The name of the snapshot of what was prepared."""
+
+EARLIER: Final = "penstock-explore-earlier"
+"""The name of the snapshot of the data before the last write."""
+
+_WITHOUT_KEYS: Final = frozenset({"ECHO", "TIME", *WITHOUT_EFFECT})
+"""Commands without keys whose place among others does not matter."""
+
+
+class Bench:
+    """A server that is put back to what ``prepare`` leaves, as often as is wanted.
+
+    Its clock stands still meanwhile. As a context manager it leaves the server without what it
+    needed there.
+    """
+
+    def __init__(self, server: Tools, prepare: Check | None) -> None:
+        self.url = server.url
+        if not self.url.startswith("redis://"):
+            raise ValueError("workers are explored over connections without TLS, redis://")
+        self.ask: Ask = server.ask
+        self.client: Any = Redis.from_url(self.url, decode_responses=True)
+        self._clock = server.clock
+        self._prepare = prepare
+        self.reads = cache(self._reads)
+        self.footprint = cache(self._footprint)
+
+    def __enter__(self) -> Bench:
+        self._set_clock = self._clock.reading()
+        self.ask("FLUSHALL")
+        self.ask("DEBUG", "CLOCK", "FREEZE")
+        if self._prepare is not None:
+            self._prepare(self.client)
+        self.ask("DEBUG", "SNAPSHOT", "TAKE", START)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        for name in (START, EARLIER):
+            self.ask("DEBUG", "SNAPSHOT", "DROP", name)
+        self.ask("DEBUG", "CLOCK", "RESET")
+        self._set_clock()
+
+    # --- data and time --------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Puts everything back: data, scripts, time."""
+        self.ask("DEBUG", "SNAPSHOT", "RESTORE", START, "CLOCK", "FLUSHSCRIPTS")
+
+    def advance(self, ms: int) -> None:
+        """Lets time pass; what is due happens before this returns."""
+        self.ask("DEBUG", "CLOCK", "ADVANCE", ms)
+
+    def keep(self) -> None:
+        """Keeps the data as it is now, for :meth:`lose`."""
+        self.ask("DEBUG", "SNAPSHOT", "TAKE", EARLIER)
+
+    def lose(self, name: str) -> None:
+        """Puts the data back, and lets the server forget scripts; time goes on."""
+        self.ask("DEBUG", "SNAPSHOT", "RESTORE", name, "FLUSHSCRIPTS")
+
+    @property
+    def now_ms(self) -> int:
+        """The server's Unix time in milliseconds."""
+        return self._clock.now_ms
+
+    # --- rest -----------------------------------------------------------------------------
+
+    def is_parked(self, worker: str) -> bool:
+        """Whether a worker waits in a blocking command, once what it has sent was dealt with."""
+        return bool(self.state(worker)["state"] == "parked")
+
+    def state(self, worker: str) -> dict[str, Any]:
+        """The state of a worker, once what it has sent was dealt with; see DEBUG FAULT REST."""
+        states = "held,parked,idle,gone,absent"
+        reply = as_map(self.ask("DEBUG", "FAULT", "REST", worker, "UNTIL", states))
+        return as_map(reply["workers"][0])
+
+    # --- commands -------------------------------------------------------------------------
+
+    def _reads(self, name: str, subcommand: str) -> bool:
+        """Whether a command changes no data; ``subcommand`` is its second word, whatever it is."""
+        if name in WITHOUT_EFFECT:
+            return True
+        names = [name] if not re.fullmatch("[A-Z]+", subcommand) else [f"{name}|{subcommand}", name]
+        found = [info for info in self.ask("COMMAND", "INFO", *names) if info]
+        return bool(found) and "readonly" in found[0][2]
+
+    def _footprint(self, words: tuple[str, ...]) -> Footprint:
+        """The keys of a command, and which of them it writes."""
+        if words[0] in _WITHOUT_KEYS and words[0] != "WATCH":
+            return NOTHING
+        try:
+            found = self.ask("COMMAND", "GETKEYSANDFLAGS", *words)
+        except PenstockError:  # It has none, or is no command.
+            return EVERYTHING
+        # What a group has delivered changes with each read, though the stream does not.
+        writes = words[0] == "XREADGROUP"
+        return {key: writes or "RO" not in flags for key, flags in found}
+
+
+def as_map(reply: Any) -> dict[str, Any]:
+    """A map of either version of the protocol."""
+    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def said(check: Check | None, client: Any) -> str:
+    """What an invariant says; empty if it holds."""
+    if check is None:
+        return ""
+    try:
+        answer = check(client)
+    except AssertionError as error:
+        return str(error) or "the invariant does not hold"
+    if answer is False:
+        return "the invariant does not hold"
+    return answer if isinstance(answer, str) else ""

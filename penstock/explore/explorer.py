@@ -1,0 +1,111 @@
+"""Explorations as tests ask for them: ``penstock.explore``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from penstock.explore.bench import Bench
+from penstock.explore.crashes import Bounds, Crashes
+from penstock.explore.function_lives import FunctionWorker
+from penstock.explore.function_orders import FunctionOrders
+from penstock.explore.orders import OrderBounds, Orders
+from penstock.explore.results import Exploration
+from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
+from penstock.explore.sleeping import sleeps_replaced
+from penstock.testing import exploring
+from penstock.testing.exploring import Work
+from penstock.testing.tools import Tools
+
+DEEPEST: Final = 3
+"""How many faults there may be in one scenario."""
+
+
+class Explorer(exploring.Explore):
+    """Explores workers of a server."""
+
+    def __init__(self, server: Tools) -> None:
+        self._server = server
+        self._session = exploring.session
+
+    def crashes(
+        self,
+        worker: Work,
+        *,
+        prepare: Work | None = None,
+        invariant: Work | None = None,
+        done: Work | None = None,
+        recover: Work | None = None,
+        kinds: str | Iterable[str] = ("crash",),
+        most: int | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        depth: int = 1,
+    ) -> Exploration:
+        """Lets faults strike the worker at each of its commands; see :class:`Explore`."""
+        __tracebackhide__ = True  # A failing test shows its own line, and the report.
+        _check_functions({"worker": worker})
+        given = {"prepare": prepare, "invariant": invariant, "done": done, "recover": recover}
+        _check_functions(given, optional=True)
+        _check_bounds(most, seconds)
+        if not 1 <= depth <= DEEPEST:
+            raise ValueError(f"depth is a number from 1 to {DEEPEST}, and not {depth!r}")
+        faults = faults_of(kinds)
+        text = self._session.only
+        only = parsed(text) if text and is_scenario(text) else None
+        bounds = Bounds(most, seconds, seed, depth, shard(self._session.shard), only)
+        first = FunctionWorker(worker)
+        other = first if recover is None else FunctionWorker(recover)
+        with sleeps_replaced(), Bench(self._server, prepare) as bench:
+            crashes = Crashes(bench, first, other, invariant, done, self._session.progress)
+            try:
+                return crashes.explore(faults, bounds)
+            finally:
+                self._session.found.append(crashes.result)
+                first.close()
+                other.close()
+
+    def orders(
+        self,
+        *,
+        prepare: Work | None = None,
+        invariant: Work | None = None,
+        preemptions: int | None = 2,
+        most: int | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        **workers: Work,
+    ) -> Exploration:
+        """Runs the commands of workers in every order that can matter; see :class:`Explore`."""
+        __tracebackhide__ = True  # A failing test shows its own line, and the report.
+        _check_functions(workers)
+        _check_functions({"prepare": prepare, "invariant": invariant}, optional=True)
+        _check_bounds(most, seconds)
+        if len(workers) < 2:
+            raise ValueError("orders are those of two workers or more: orders(ann=f, bob=g, ...)")
+        if preemptions is not None and preemptions < 0:
+            raise ValueError(f"preemptions is None, or a number from 0 on, and not {preemptions!r}")
+        text = self._session.only
+        bounds = OrderBounds(preemptions, most, seconds, seed, "" if is_scenario(text) else text)
+        with sleeps_replaced(), Bench(self._server, prepare) as bench:
+            system = FunctionOrders(bench, workers, invariant)
+            orders = Orders(system, list(workers), self._session.progress)
+            try:
+                return orders.explore(bounds)
+            finally:
+                self._session.found.append(orders.result)
+                system.close()
+
+
+def _check_functions(
+    functions: Mapping[str, Callable[..., Any] | None], *, optional: bool = False
+) -> None:
+    for name, function in functions.items():
+        if not callable(function) and not (optional and function is None):
+            raise TypeError(f"{name} is a function of a client, and not {function!r}")
+
+
+def _check_bounds(most: int | None, seconds: float | None) -> None:
+    for name, bound in (("most", most), ("seconds", seconds)):
+        if bound is not None and bound <= 0:
+            raise ValueError(f"{name} is None, or a number above 0, and not {bound!r}")

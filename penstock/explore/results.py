@@ -1,0 +1,90 @@
+"""What an exploration has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from penstock.explore.scenarios import Fault, Scenario
+from penstock.explore.traces import Call
+
+
+class Life(NamedTuple):
+    """What a worker did from its start to its end, and the faults that struck it."""
+
+    calls: Sequence[Call]
+    faults: Sequence[Fault] = ()
+    error: str = ""
+    """The exception that ended it, if one did."""
+
+
+@dataclass(frozen=True)
+class CrashOutcome:
+    """How a scenario has ended."""
+
+    scenario: Scenario
+    lives: Sequence[Life]
+    wrong: str = ""
+    """What the invariant said; empty if it holds."""
+    diverged: str = ""
+    """Where the worker did something else than in the first run; empty if it did not."""
+
+    @property
+    def id(self) -> str:
+        """What names it for ``--explore``."""
+        return str(self.scenario)
+
+    @property
+    def lanes(self) -> list[tuple[str, str]]:
+        """Its commands in turn, with the life that sent each."""
+        return [
+            (f"life {number}", str(call))
+            for number, life in enumerate(self.lives, 1)
+            for call in life.calls
+        ]
+
+
+@dataclass(frozen=True)
+class OrderOutcome:
+    """How an order has ended."""
+
+    id: str
+    """What names it for ``--explore``."""
+    lanes: Sequence[tuple[str, str]]
+    """Its steps in turn: who made each, and which command."""
+    wrong: str = ""
+    """What the invariant said; empty if it holds."""
+
+
+@dataclass
+class Exploration:
+    """What was tried of all there is, and what was found."""
+
+    unit: str
+    """What is counted: ``scenarios`` or ``orders``."""
+    explored: int = 0
+    """How many were tried."""
+    of: int | None = None
+    """How many there are; ``None`` if that is not known."""
+    complete: bool = False
+    """Whether all were tried, of orders those within the bound on preemptions."""
+    everything: bool = False
+    """Whether there is nothing beyond that bound, either."""
+    diverged: list[str] = field(default_factory=list)
+    """Where workers did not repeat themselves."""
+    bounds: list[str] = field(default_factory=list)
+    """The bounds that ended it: ``most=200``, ``seconds=30``."""
+    outcomes: list[CrashOutcome | OrderOutcome] = field(default_factory=list)
+    """How each has ended, in turn."""
+
+    @property
+    def wrong(self) -> list[CrashOutcome | OrderOutcome]:
+        """Those that have ended wrong."""
+        return [outcome for outcome in self.outcomes if outcome.wrong]
+
+    @property
+    def summary(self) -> str:
+        """How many were tried, in a line: ``120 of 214 scenarios, seconds=30``."""
+        of = "" if self.of is None or self.of == self.explored else f" of {self.of}"
+        return ", ".join([f"{self.explored}{of} {self.unit}", *self.bounds])

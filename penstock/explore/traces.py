@@ -1,0 +1,105 @@
+"""The commands of a worker, as a report shows them and as two runs of it are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.testing.trace import OWN_ACCOUNT
+
+UNCOUNTED: Final = OWN_ACCOUNT | {"INFO", "PING", "READONLY"}
+"""Commands that client libraries send by themselves, more or less often; no fault strikes them."""
+
+WITHOUT_EFFECT: Final = frozenset({"DISCARD", "MULTI", "UNWATCH", "WATCH"})
+"""Commands that change nothing but what the server knows of their connection."""
+
+LONGEST_WORD: Final = 60
+"""How many characters of a word are shown."""
+
+LONGEST_COMMAND: Final = 150
+"""How many characters of a command are shown."""
+
+_WAITS: Final[Mapping[str, str]] = {"XREAD": "BLOCK", "XREADGROUP": "BLOCK"}
+"""The commands that wait only with an option, and that option."""
+
+_ALWAYS_WAIT: Final = frozenset(
+    {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN"}
+)
+
+_VARYING: Final = re.compile(
+    r"\d{10,}-\d+"
+    r"|[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
+    r"|[0-9a-fA-F]{16,}"
+    r"|\d{9,}(?:\.\d+)?"
+)
+"""What differs from run to run: IDs of entries, UUIDs, digests and tokens, times."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A command that a worker has sent."""
+
+    words: tuple[str, ...]
+    reads: bool = False
+    """Whether it changes nothing on the server."""
+    queued: bool = False
+    """Whether it was queued in a transaction, which EXEC runs."""
+
+    @property
+    def name(self) -> str:
+        """The first word in capital letters."""
+        return self.words[0].upper()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may have changed data when it was answered."""
+        return not self.reads and not self.queued
+
+    def __str__(self) -> str:
+        return _cut(" ".join(_cut(word, LONGEST_WORD) for word in self.words), LONGEST_COMMAND)
+
+    @property
+    def shape(self) -> str:
+        """The command without what differs from run to run."""
+        return _VARYING.sub("?", " ".join(self.words))
+
+
+def _cut(text: str, length: int) -> str:
+    text = text.replace("\r", "\\r").replace("\n", "\\n")
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def waits(words: Sequence[str]) -> bool:
+    """Whether a command may wait for what others do."""
+    name = words[0].upper()
+    option = _WAITS.get(name)
+    return name in _ALWAYS_WAIT or (option is not None and option in map(str.upper, words))
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first command that was another one than in the first run."""
+
+    k: int
+    was: str
+    """The command of the first run; empty if it had ended."""
+    became: str
+    """The command that came instead; empty if there was none."""
+
+    def __str__(self) -> str:
+        return f"command {self.k} was {self.was or 'not there'}, now {self.became or 'none'}"
+
+
+def first_difference(
+    first: Sequence[Call], now: Sequence[Call], until: int | None = None
+) -> Divergence | None:
+    """Return where a run differs from the first one, of which the commands before ``until`` are
+    compared, or all of both."""
+    length = max(len(first), len(now)) if until is None else min(until, len(first))
+    for k in range(length):
+        was, became = (calls[k] if k < len(calls) else None for calls in (first, now))
+        if (was and was.shape) != (became and became.shape):
+            return Divergence(k, str(was or ""), str(became or ""))
+    return None

@@ -1,0 +1,119 @@
+"""What exploring workers looks like to a test; :mod:`penstock.explore` does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Work = Callable[[Any], object]
+"""A function of a client of redis-py, which returns strings."""
+
+
+class Outcome(Protocol):
+    """How a scenario or an order has ended."""
+
+    @property
+    def id(self) -> str:
+        """What names it for ``--explore``."""
+
+    @property
+    def wrong(self) -> str:
+        """What was wrong; empty if nothing was."""
+
+    @property
+    def lanes(self) -> Iterable[tuple[str, str]]:
+        """The commands in turn, and who sent each."""
+
+
+class Exploration(Protocol):
+    """What was tried."""
+
+    explored: int
+    """How many scenarios or orders were tried."""
+    of: int | None
+    """How many there are; ``None`` if that is not known."""
+    complete: bool
+    """Whether all were tried: of orders those within the bound on preemptions."""
+    everything: bool
+    """Whether there is nothing beyond that bound, either."""
+    diverged: list[str]
+    """Where workers did not repeat themselves."""
+
+    @property
+    def summary(self) -> str:
+        """How many were tried, in a line."""
+
+    @property
+    def outcomes(self) -> Iterable[Outcome]:
+        """How each has ended, in turn."""
+
+
+class Explore(Protocol):
+    """Tries every crash of a worker, or every order of several.
+
+    Functions are given a client as the fixture's ``client``. ``prepare`` makes the data that each
+    try begins with. ``invariant`` raises :class:`AssertionError`, or returns a text, if what is
+    left is wrong. Both methods raise :class:`AssertionError`, with a report, if something ends
+    wrong, and :class:`ValueError` for what cannot be asked. Without bounds all is tried; ``most``
+    is how many are tried at most, and ``seconds`` for how long, chosen by ``seed``.
+    """
+
+    def crashes(
+        self,
+        worker: Work,
+        *,
+        prepare: Work | None = None,
+        invariant: Work | None = None,
+        done: Work | None = None,
+        recover: Work | None = None,
+        kinds: str | Iterable[str] = ("crash",),
+        most: int | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        depth: int = 1,
+    ) -> Exploration:
+        """Lets faults of these ``kinds`` strike the worker at each of its commands: ``crash``,
+        ``connection``, ``stall``, ``failover``, ``power-cut``.
+
+        ``recover`` is who lives after a fault, else the worker itself. ``done`` returns whether
+        there is no work left; what is not done after some lives and hours is wrong. ``depth`` is
+        how many faults there are in one scenario at most.
+        """
+
+    def orders(
+        self,
+        *,
+        prepare: Work | None = None,
+        invariant: Work | None = None,
+        preemptions: int | None = 2,
+        most: int | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        **workers: Work,
+    ) -> Exploration:
+        """Runs the commands of workers in every order that can matter, with so many
+        ``preemptions`` at most, ``None`` for any number; more than three workers at random."""
+
+
+@dataclass
+class Session:
+    """What a run of tests wants of explorations, and what they have found."""
+
+    only: str = ""
+    """The scenario or the order that is to be run alone."""
+    shard: str = "1/1"
+    """Which part of the scenarios is to be tried."""
+    progress: Callable[[str], None] = lambda text: None
+    """Is told how far an exploration is."""
+    found: list[Exploration] = field(default_factory=list)
+    """What was explored since this was last taken."""
+
+    def take(self) -> list[Exploration]:
+        """Return what was explored since the last call."""
+        found, self.found = self.found, []
+        return found
+
+
+session = Session()
+"""The present one: the plugin sets it up."""
