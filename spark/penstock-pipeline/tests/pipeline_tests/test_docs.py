@@ -38,13 +38,13 @@ PAGES = PAGE + TABLES + (ROOT / "docs/pipeline-operations.md").read_text(encodin
 def test_the_first_steps_of_the_page_make_a_table(
     server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
-    add, *commands = shell_lines(PAGE)[2:5]
+    add, *commands = shell_lines(PAGE)[1:4]
     server.execute_command(*shlex.split(add)[1:])
     for line in commands:
         words = shlex.split(line.replace("redis://127.0.0.1:6379", url))
-        assert words[:2] == ["penstock", "pipeline"]
+        assert words[0] == "penstock-pipeline"
         done = subprocess.run(
-            [sys.executable, "-m", "penstock_pipeline", *words[2:]],
+            [sys.executable, "-m", "penstock_pipeline", *words[1:]],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": PYTHON_PATH},
             capture_output=True,
