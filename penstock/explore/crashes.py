@@ -10,11 +10,11 @@ from typing import Final, Protocol
 from penstock.explore.bench import Bench, Check, said
 from penstock.explore.function_lives import PATIENCE_MS, Ended, Situation
 from penstock.explore.reports import crash_report, told_of_two_clean_runs, without_fault
-from penstock.explore.results import CrashOutcome, Exploration, Life
+from penstock.explore.results import CrashOutcome, ExplorationResult, Life
 from penstock.explore.scenarios import (
     NO_FAULT,
     WHOLE,
-    Fault,
+    PlannedFault,
     Scenario,
     Shard,
     deeper,
@@ -68,9 +68,9 @@ class Crashes:
         self._done = None if done is None else lambda: bool(done(bench.client))
         self._progress = progress
         self._clean: Life
-        self.result = Exploration("scenarios")
+        self.result = ExplorationResult("scenarios")
 
-    def explore(self, kinds: Sequence[str], bounds: Bounds) -> Exploration:
+    def explore(self, kinds: Sequence[str], bounds: Bounds) -> ExplorationResult:
         """Tries what the bounds allow; raises :class:`AssertionError` if something ends wrong."""
         __tracebackhide__ = True
         self._run_clean()
@@ -163,7 +163,7 @@ class Crashes:
         diverged = self._diverged(scenario, pending, first.life)
         return CrashOutcome(scenario, lives, self._wrong(lives), diverged)
 
-    def _situation(self, pending: list[Fault], take_over: Callable[[], None]) -> Situation:
+    def _situation(self, pending: list[PlannedFault], take_over: Callable[[], None]) -> Situation:
         return Situation(self._bench, pending, self._done, take_over)
 
     def _wrong(self, lives: Sequence[Life]) -> str:
@@ -175,7 +175,7 @@ class Crashes:
             found.append(f"after {_lives(lives)} it is not done, and never will be")
         return "\n".join(filter(None, found))
 
-    def _diverged(self, scenario: Scenario, pending: Sequence[Fault], first: Life) -> str:
+    def _diverged(self, scenario: Scenario, pending: Sequence[PlannedFault], first: Life) -> str:
         """Where the first life did something else than without a fault, before it was struck."""
         if not scenario.faults:
             return ""

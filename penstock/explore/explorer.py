@@ -10,7 +10,7 @@ from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_orders import FunctionOrders
 from penstock.explore.orders import OrderBounds, Orders
-from penstock.explore.results import Exploration
+from penstock.explore.results import ExplorationResult
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced
 from penstock.testing import exploring
@@ -41,7 +41,7 @@ class Explorer(exploring.Explore):
         seconds: float | None = None,
         seed: int = 0,
         depth: int = 1,
-    ) -> Exploration:
+    ) -> ExplorationResult:
         """Lets faults strike the worker at each of its commands; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
         _check_functions({"worker": worker})
@@ -75,7 +75,7 @@ class Explorer(exploring.Explore):
         seconds: float | None = None,
         seed: int = 0,
         **workers: Work,
-    ) -> Exploration:
+    ) -> ExplorationResult:
         """Runs the commands of workers in every order that can matter; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
         _check_functions(workers)

@@ -27,7 +27,7 @@ from penstock.explore.scenarios import (
     CRASH_BEFORE,
     FAILOVER,
     STALL,
-    Fault,
+    PlannedFault,
 )
 from penstock.explore.sleeping import sleeping_by
 from penstock.explore.traces import Call, waits
@@ -55,7 +55,7 @@ class Situation(NamedTuple):
     """What a life needs to know of the scenario around it."""
 
     bench: Bench
-    pending: list[Fault]
+    pending: list[PlannedFault]
     """The faults that have not struck yet."""
     done: Callable[[], bool] | None
     """Whether all work is done, if somebody can tell."""
@@ -125,7 +125,7 @@ class CrashGate:
         self._strikes_at: tuple[GatedConnection, int] | None = None
         self._waiting: GatedConnection | None = None
         self.calls: list[Call] = []
-        self.struck: list[Fault] = []
+        self.struck: list[PlannedFault] = []
         self.crashed = False
         self._over: BaseException | None = None
 
@@ -172,7 +172,7 @@ class CrashGate:
         second = shown[1].upper() if len(shown) > 1 else ""
         return Call(shown, self._bench.reads(name, second) and name != "EXEC", queued)
 
-    def _due(self) -> Fault | None:
+    def _due(self) -> PlannedFault | None:
         pending = self._situation.pending
         return pending[0] if pending and pending[0].k == len(self.calls) else None
 
@@ -188,7 +188,7 @@ class CrashGate:
         pending = self._situation.pending
         return bool(pending) and pending[0].kind == FAILOVER and call.writes
 
-    def _strike(self, connection: GatedConnection, fault: Fault | None, call: Call) -> None:
+    def _strike(self, connection: GatedConnection, fault: PlannedFault | None, call: Call) -> None:
         """Lets a fault strike before a command; without one, what a later one needs is kept."""
         if fault is None:
             self._bench.keep()
@@ -206,7 +206,7 @@ class CrashGate:
             self.disconnect()
         connection.lose()
 
-    def _strikes(self, fault: Fault) -> None:
+    def _strikes(self, fault: PlannedFault) -> None:
         self._situation.pending.pop(0)
         self.struck.append(fault)
 

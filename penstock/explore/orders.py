@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from penstock.explore.reports import bound_text, order_report
-from penstock.explore.results import Exploration, OrderOutcome
+from penstock.explore.results import ExplorationResult, OrderOutcome
 from penstock.explore.sampling import sample
 from penstock.explore.schedules import parsed_schedule, schedule_id
 from penstock.explore.search import Order, Search, System
@@ -50,9 +50,9 @@ class Orders:
         self._progress = progress
         self._known: dict[str, OrderOutcome] = {}
         self._begin = time.monotonic()
-        self.result = Exploration("orders")
+        self.result = ExplorationResult("orders")
 
-    def explore(self, bounds: OrderBounds) -> Exploration:
+    def explore(self, bounds: OrderBounds) -> ExplorationResult:
         """Tries what the bounds allow; raises :class:`AssertionError` if something ends wrong."""
         __tracebackhide__ = True
         if bounds.only:

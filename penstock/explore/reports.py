@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from penstock.explore.results import CrashOutcome, Exploration, Life, OrderOutcome
-from penstock.explore.scenarios import Fault, Scenario
+from penstock.explore.results import CrashOutcome, ExplorationResult, Life, OrderOutcome
+from penstock.explore.scenarios import PlannedFault, Scenario
 from penstock.explore.traces import Call, Divergence
 
 MEANINGS: Final = {
@@ -41,7 +41,7 @@ def without_fault(wrong: str, life: Life) -> str:
     return "\n".join([*lines, "  the worker:", *_calls_at_end(life)])
 
 
-def crash_report(exploration: Exploration, found: Sequence[CrashOutcome]) -> str:
+def crash_report(exploration: ExplorationResult, found: Sequence[CrashOutcome]) -> str:
     """The text for scenarios that end wrong, the first of which is shown."""
     first = found[0]
     lines = [
@@ -59,7 +59,7 @@ def _end(number: int) -> str:
     return "ends" if number == 1 else "end"
 
 
-def _tried(exploration: Exploration) -> str:
+def _tried(exploration: ExplorationResult) -> str:
     """How many there are, of which so many were wrong: ``24 scenarios``."""
     unit = exploration.unit[:-1] if exploration.explored == 1 else exploration.unit
     tried = f"{exploration.explored} {unit}"
@@ -94,7 +94,7 @@ def _around(life: Life) -> Iterator[str]:
         yield f"      {life.error}"
 
 
-def _line(k: int, call: Call, fault: Fault | None = None) -> str:
+def _line(k: int, call: Call, fault: PlannedFault | None = None) -> str:
     if fault is None:
         return f"    {k:5} {call}"
     return f"  > {k:5} {call}      {fault.kind}: {MEANINGS[fault.kind]}"
@@ -111,7 +111,7 @@ def _calls_at_end(life: Life) -> Iterator[str]:
         yield f"      {life.error}"
 
 
-def _diverged(exploration: Exploration, here: str) -> Iterator[str]:
+def _diverged(exploration: ExplorationResult, here: str) -> Iterator[str]:
     if here:
         yield f"  diverged: {here}"
     if len(exploration.diverged) > bool(here):
@@ -137,7 +137,7 @@ def told_of_two_clean_runs(difference: Divergence) -> str:
 # --- orders -----------------------------------------------------------------------------------
 
 
-def order_report(exploration: Exploration, found: Sequence[OrderOutcome], how: str) -> str:
+def order_report(exploration: ExplorationResult, found: Sequence[OrderOutcome], how: str) -> str:
     """The text for orders that end wrong, the first of which is shown; ``how`` says which ones were
     tried, such as ``with at most 1 preemption``."""
     first = found[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.explore.scenarios import Fault, Scenario
+from penstock.explore.scenarios import PlannedFault, Scenario
 from penstock.explore.traces import Call
 
 
@@ -14,7 +14,7 @@ class Life(NamedTuple):
     """What a worker did from its start to its end, and the faults that struck it."""
 
     calls: Sequence[Call]
-    faults: Sequence[Fault] = ()
+    faults: Sequence[PlannedFault] = ()
     error: str = ""
     """The exception that ended it, if one did."""
 
@@ -58,7 +58,7 @@ class OrderOutcome:
 
 
 @dataclass
-class Exploration:
+class ExplorationResult:
     """What was tried of all there is, and what was found."""
 
     unit: str

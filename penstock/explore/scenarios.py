@@ -48,7 +48,7 @@ _FAULT: Final = re.compile(rf"({'|'.join(FAULTS)})@(\d+)")
 
 
 @dataclass(frozen=True)
-class Fault:
+class PlannedFault:
     """A fault at the k-th command of a life."""
 
     kind: str
@@ -63,7 +63,7 @@ class Scenario:
     """Faults that happen one after the other. Behind a crash commands are counted anew, in the next
     life; behind another fault they are counted on."""
 
-    faults: tuple[Fault, ...]
+    faults: tuple[PlannedFault, ...]
 
     def __str__(self) -> str:
         return "+".join(map(str, self.faults))
@@ -80,7 +80,7 @@ def is_scenario(text: str) -> bool:
 def parsed(text: str) -> Scenario:
     """The scenario that a text such as ``crash-after@2`` names; raises :class:`ValueError`."""
     found = [_FAULT.fullmatch(part) for part in text.split("+")]
-    faults = tuple(Fault(match[1], int(match[2])) for match in found if match)
+    faults = tuple(PlannedFault(match[1], int(match[2])) for match in found if match)
     if len(faults) < len(found):
         raise ValueError(f"{text!r} is no scenario; allowed: one of {', '.join(FAULTS)}, then @k")
     return Scenario(faults)
@@ -99,7 +99,7 @@ def faults_of(kinds: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def points(calls: Sequence[Call], kinds: Sequence[str], first: int = 0) -> Iterator[Fault]:
+def points(calls: Sequence[Call], kinds: Sequence[str], first: int = 0) -> Iterator[PlannedFault]:
     """The faults to try at the commands of a life, from the ``first`` on."""
     written = False
     for k, call in enumerate(calls):
@@ -112,7 +112,7 @@ def points(calls: Sequence[Call], kinds: Sequence[str], first: int = 0) -> Itera
                 # What is lost before EXEC is what is lost before its MULTI.
                 if kind not in _AFTER and call.name == "EXEC" and _was_queued(calls, k):
                     continue
-                yield Fault(kind, k)
+                yield PlannedFault(kind, k)
         written = written or call.writes
 
 

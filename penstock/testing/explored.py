@@ -27,7 +27,7 @@ class Explored:
         self._shown_at = 0.0
         self.rows: list[dict[str, Any]] = []
         """What was explored, for the file."""
-        exploring.session = exploring.Session(
+        exploring.session = exploring.ExploringSession(
             only=config.getoption("explore"),
             shard=config.getoption("explore_shard"),
             progress=self._show if _is_terminal(config) else lambda text: None,

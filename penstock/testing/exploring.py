@@ -97,7 +97,7 @@ class Explore(Protocol):
 
 
 @dataclass
-class Session:
+class ExploringSession:
     """What a run of tests wants of explorations, and what they have found."""
 
     only: str = ""
@@ -115,5 +115,5 @@ class Session:
         return found
 
 
-session = Session()
+session = ExploringSession()
 """The present one: the plugin sets it up."""

@@ -28,8 +28,8 @@ def penstock(explored_server: PenstockServer) -> Iterator[Penstock]:
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> exploring.Session:
+def session(monkeypatch: pytest.MonkeyPatch) -> exploring.ExploringSession:
     """What the plugin sets up of its options."""
-    session = exploring.Session()
+    session = exploring.ExploringSession()
     monkeypatch.setattr(exploring, "session", session)
     return session

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.explore.results import CrashOutcome, Exploration
+from penstock.explore.results import CrashOutcome, ExplorationResult
 from penstock.testing import Penstock, exploring
 from tests.penstock.explore.workers import (
     acknowledged,
@@ -23,7 +23,7 @@ from tests.penstock.explore.workers import (
 )
 
 
-def found(session: exploring.Session) -> list[str]:
+def found(session: exploring.ExploringSession) -> list[str]:
     """The scenarios of the last exploration that ended wrong."""
     return [outcome.id for outcome in session.found[-1].outcomes if outcome.wrong]
 
@@ -60,7 +60,7 @@ def test_a_worker_that_counts_before_it_acknowledges_counts_twice(penstock: Pens
     ],
 )
 def test_a_transaction_survives_crashes_and_counts_twice_otherwise(
-    penstock: Penstock, session: exploring.Session, kind: str, wrong: list[str]
+    penstock: Penstock, session: exploring.ExploringSession, kind: str, wrong: list[str]
 ) -> None:
     worker, recover = in_a_transaction(), in_a_transaction("bob")
     options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "recover": recover}
@@ -92,7 +92,7 @@ def test_what_nobody_ever_does_is_told(penstock: Penstock) -> None:
 
 
 def test_a_failover_undoes_what_was_acknowledged(
-    penstock: Penstock, session: exploring.Session
+    penstock: Penstock, session: exploring.ExploringSession
 ) -> None:
     def produce(client: Any) -> None:
         client.incr("made")
@@ -152,13 +152,15 @@ def test_two_faults_find_what_one_does_not(penstock: Penstock) -> None:
     )
 
 
-def test_one_scenario_is_run_alone(penstock: Penstock, session: exploring.Session) -> None:
+def test_one_scenario_is_run_alone(penstock: Penstock, session: exploring.ExploringSession) -> None:
     session.only = "crash-after@5"
     text = report(penstock, counting_first, invariant=counted_once)
     assert text.splitlines()[0] == "1 of 1 scenario ends wrong. The first: crash-after@5"
 
 
-def test_shards_try_everything_between_them(penstock: Penstock, session: exploring.Session) -> None:
+def test_shards_try_everything_between_them(
+    penstock: Penstock, session: exploring.ExploringSession
+) -> None:
     names: list[str] = []
     for shard in ("1/3", "2/3", "3/3"):
         session.shard = shard
@@ -272,11 +274,11 @@ def test_what_is_no_function_is_refused(penstock: Penstock) -> None:
 
 
 def test_a_report_has_the_commands_of_all_lives(
-    penstock: Penstock, session: exploring.Session
+    penstock: Penstock, session: exploring.ExploringSession
 ) -> None:
     session.only = "crash-after@0"
     result = penstock.explore.crashes(lambda client: client.set("a", 1))
-    assert isinstance(result, Exploration)
+    assert isinstance(result, ExplorationResult)
     [outcome] = result.outcomes
     assert isinstance(outcome, CrashOutcome)
     assert list(outcome.lanes) == [("life 1", "SET a 1"), ("life 2", "SET a 1")]

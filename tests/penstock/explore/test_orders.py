@@ -57,7 +57,7 @@ def test_watch_is_right(penstock: Penstock) -> None:
     assert result.explored == result.of == 6
 
 
-def test_one_order_is_run_alone(penstock: Penstock, session: exploring.Session) -> None:
+def test_one_order_is_run_alone(penstock: Penstock, session: exploring.ExploringSession) -> None:
     session.only = "abab"
     text = report(
         penstock,
@@ -69,7 +69,9 @@ def test_one_order_is_run_alone(penstock: Penstock, session: exploring.Session) 
     assert text.splitlines()[0] == "1 of 1 order ends wrong. The first: abab"
 
 
-def test_an_order_that_cannot_be_is_refused(penstock: Penstock, session: exploring.Session) -> None:
+def test_an_order_that_cannot_be_is_refused(
+    penstock: Penstock, session: exploring.ExploringSession
+) -> None:
     session.only = "aaab"
     text = report(penstock, ann=look_then_take, bob=look_then_take, prepare=one_in_stock)
     assert text == "step 2 is one of ann, but only bob can make one"

@@ -9,7 +9,7 @@ from penstock.explore.reports import (
     told_of_two_clean_runs,
     without_fault,
 )
-from penstock.explore.results import CrashOutcome, Exploration, Life, OrderOutcome
+from penstock.explore.results import CrashOutcome, ExplorationResult, Life, OrderOutcome
 from penstock.explore.scenarios import parsed
 from penstock.explore.traces import Call, Divergence
 from tests.penstock.explore.calls import READING, WORKER, write
@@ -27,7 +27,7 @@ def outcome(text: str, **more: str) -> CrashOutcome:
 def test_the_first_scenario_is_shown_and_the_others_are_named() -> None:
     found = [outcome(text) for text in ("crash-after@1", "crash-before@2", "crash-before@3")]
     more = [outcome("crash-after@3"), outcome("stall@1+crash-after@3")]
-    exploration = Exploration("scenarios", explored=24, of=24, complete=True)
+    exploration = ExplorationResult("scenarios", explored=24, of=24, complete=True)
     assert crash_report(exploration, [*found, *more]) == (
         "5 of 24 scenarios end wrong. The first: crash-after@1\n"
         "  total 20, should be 15\n"
@@ -43,7 +43,7 @@ def test_the_first_scenario_is_shown_and_the_others_are_named() -> None:
 
 
 def test_a_bound_and_what_diverged_are_told() -> None:
-    exploration = Exploration("scenarios", explored=120, of=214, bounds=["seconds=30"])
+    exploration = ExplorationResult("scenarios", explored=120, of=214, bounds=["seconds=30"])
     exploration.diverged = ["crash-after@1: first", "crash-before@2: second"]
     report = crash_report(
         exploration, [outcome("crash-after@1", diverged="command 0 was A, now B")]
@@ -66,7 +66,7 @@ def test_two_faults_are_shown_in_their_lives() -> None:
         Life([], error="RuntimeError: no order"),
     ]
     report = crash_report(
-        Exploration("scenarios", explored=1, of=1), [CrashOutcome(scenario, lives, WRONG)]
+        ExplorationResult("scenarios", explored=1, of=1), [CrashOutcome(scenario, lives, WRONG)]
     )
     assert report.splitlines()[2:] == [
         "  the first life of the worker:",
@@ -103,7 +103,7 @@ def test_two_clean_runs_that_differ_are_told() -> None:
 def test_an_order_is_shown_step_by_step() -> None:
     lanes = [("ann", "GET stock"), ("bobby", "GET stock"), ("ann", "DECR stock")]
     found = [OrderOutcome("abab", lanes, "stock -1"), OrderOutcome("abba", lanes, "stock -1")]
-    exploration = Exploration("orders", explored=5, of=5, complete=True)
+    exploration = ExplorationResult("orders", explored=5, of=5, complete=True)
     assert order_report(exploration, found, bound_text(1)) == (
         "2 of 5 orders with at most 1 preemption end wrong. The first: abab\n"
         "  stock -1\n"
@@ -117,7 +117,7 @@ def test_an_order_is_shown_step_by_step() -> None:
 
 def test_many_other_orders_are_counted() -> None:
     found = [OrderOutcome(f"o{number}", [], "wrong") for number in range(25)]
-    report = order_report(Exploration("orders", explored=30), found, bound_text(None))
+    report = order_report(ExplorationResult("orders", explored=30), found, bound_text(None))
     assert report.splitlines()[0] == "25 of 30 orders end wrong. The first: o0"
     others = " ".join(f"o{number}" for number in range(1, 21))
     assert f"  others: {others} and 4 more" in report.splitlines()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from penstock.explore.results import Exploration, OrderOutcome
+from penstock.explore.results import ExplorationResult, OrderOutcome
 from penstock.explore.tables import as_html, as_json, row
 
 LANES = [("ann", "GET stock"), ("bob", "SET note <b>")]
-EXPLORATION = Exploration(
+EXPLORATION = ExplorationResult(
     "orders",
     explored=2,
     of=2,
