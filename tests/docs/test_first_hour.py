@@ -9,9 +9,20 @@ from tests.support.process import ROOT
 from tests.test_layout import LAYERS
 from tools.docs.features_page import FEATURES, PAGE, page
 
+LINES = re.compile(r"(?<=\| )[\d,]+(?= \|)")
+"""The lines of a feature in its row."""
+
 
 def test_the_map_of_features_is_what_the_code_gives() -> None:
-    assert PAGE.read_text() == page(), "run: python -m tools.docs.features_page"
+    written, now = PAGE.read_text(), page()
+    assert LINES.sub("", written) == LINES.sub("", now), "run: python -m tools.docs.features_page"
+
+
+def test_the_lines_of_each_feature_are_about_what_there_is() -> None:
+    pairs = zip(LINES.findall(PAGE.read_text()), LINES.findall(page()), strict=True)
+    sizes = [(int(written.replace(",", "")), int(now.replace(",", ""))) for written, now in pairs]
+    assert len(sizes) == len(FEATURES)
+    assert all(abs(written - now) <= max(now / 5, 100) for written, now in sizes)
 
 
 def test_the_places_of_features_and_of_their_tests_are_there() -> None:
