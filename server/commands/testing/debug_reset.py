@@ -2,7 +2,8 @@
 
 It gets through whatever a test has left (:func:`server.dispatch.refusals.is_reset`). What belongs
 to the server is put back; what belongs to others stays: the data, the snapshots of it, connections
-with all that their clients wait for or listen to, and the files.
+with all that their clients wait for or listen to, and the files. Only what a test holds may not run
+in the next one: those connections end, and so do those that came by a port of DEBUG PORT.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def held(server: Services, session: Session, args: Arguments) -> Reply:
 
 
 class _Rest:
-    """A client that waits until workers are at rest, or until the time is ``over``."""
+    """A client that waits until workers are at rest, or until its time is over."""
 
     def __init__(self, server: Services, session: Session, words: Words) -> None:
         self._interception = server.interception
