@@ -53,10 +53,11 @@ class Explore(Protocol):
     """Tries every crash of a worker, or every order of several.
 
     Functions are given a client as the fixture's ``client``. ``prepare`` makes the data that each
-    try begins with. ``invariant`` raises :class:`AssertionError`, or returns a text, if what is
-    left is wrong. Both methods raise :class:`AssertionError`, with a report, if something ends
-    wrong, and :class:`ValueError` for what cannot be asked. Without bounds all is tried; ``most``
-    is how many are tried at most, and ``seconds`` for how long, chosen by ``seed``.
+    try begins with; all other data is deleted. ``invariant`` raises :class:`AssertionError`, or
+    returns a text, if what is left is wrong. Both methods raise :class:`AssertionError`, with a
+    report, if something ends wrong, and :class:`ValueError` for what cannot be asked. Without
+    bounds all is tried; ``most`` is how many are tried at most, and ``seconds`` for how long,
+    chosen by ``seed``.
     """
 
     def crashes(

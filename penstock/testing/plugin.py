@@ -56,6 +56,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Passes options of explorations on, for servers too that no fixture of this plugin starts."""
+    option = session.config.getoption
+    if option("explore") or option("explore_report") or option("explore_shard") != "1/1":
+        _collecting(session.config)
+
+
 def _explored(config: pytest.Config) -> Explored | None:
     """What collects explorations, once a fixture has been used."""
     return config.stash.get(_EXPLORED, None)

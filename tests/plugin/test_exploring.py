@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.testing import PenstockServer
 from tests.plugin.conftest import Project
 
 WRONG = """
@@ -89,6 +90,26 @@ def test_a_shard_is_a_part(project: Project) -> None:
     assert project.run("--explore-shard", "2/3") == {"failed": 1}, project.output
     assert project.run("--explore-shard", "4/3") == {"failed": 1}, project.output
     assert "ValueError: '4/3' is no shard" in project.output
+
+
+def test_options_are_for_servers_too_that_something_else_has_started(
+    project: Project, server: PenstockServer
+) -> None:
+    project.write(
+        "test_it.py",
+        f"""
+from penstock.testing import RemoteServer
+
+def make(client):
+    client.set("made", 1)
+
+def test_it():
+    with RemoteServer({server.url!r}) as server:
+        result = server.explore.crashes(make)
+    assert [outcome.id for outcome in result.outcomes] == ["crash-after@0"]
+""",
+    )
+    assert project.run("--explore", "crash-after@0") == {"passed": 1}, project.output
 
 
 @pytest.mark.slow
