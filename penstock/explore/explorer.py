@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
 
 from penstock.explore.bench import Bench
 from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_orders import FunctionOrders
 from penstock.explore.orders import OrderBounds, Orders
+from penstock.explore.process_lives import ProcessCommand, ProcessWorker
 from penstock.explore.results import ExplorationResult
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced
@@ -30,12 +31,12 @@ class Explorer(exploring.Explore):
 
     def crashes(
         self,
-        worker: Work,
+        worker: Work | exploring.Program,
         *,
         prepare: Work | None = None,
         invariant: Work | None = None,
         done: Work | None = None,
-        recover: Work | None = None,
+        recover: Work | exploring.Program | None = None,
         kinds: str | Iterable[str] = ("crash",),
         most: int | None = None,
         seconds: float | None = None,
@@ -44,8 +45,8 @@ class Explorer(exploring.Explore):
     ) -> ExplorationResult:
         """Lets faults strike the worker at each of its commands; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
-        _check_functions({"worker": worker})
-        given = {"prepare": prepare, "invariant": invariant, "done": done, "recover": recover}
+        _check_functions({"worker": worker, "recover": recover or worker}, processes=True)
+        given = {"prepare": prepare, "invariant": invariant, "done": done}
         _check_functions(given, optional=True)
         _check_bounds(most, seconds)
         if not 1 <= depth <= DEEPEST:
@@ -54,8 +55,8 @@ class Explorer(exploring.Explore):
         text = self._session.only
         only = parsed(text) if text and is_scenario(text) else None
         bounds = Bounds(most, seconds, seed, depth, shard(self._session.shard), only)
-        first = FunctionWorker(worker)
-        other = first if recover is None else FunctionWorker(recover)
+        first = _worker(worker)
+        other = first if recover is None else _worker(recover)
         with sleeps_replaced(), Bench(self._server, prepare) as bench:
             crashes = Crashes(bench, first, other, invariant, done, self._session.progress)
             try:
@@ -64,6 +65,14 @@ class Explorer(exploring.Explore):
                 self._session.found.append(crashes.result)
                 first.close()
                 other.close()
+
+    def process(
+        self, *command: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> ProcessCommand:
+        """Return a worker that is a process; see :class:`Explore`."""
+        if not command or not all(isinstance(word, str) for word in command):
+            raise TypeError('a process is given by its words: process("node", "worker.mjs")')
+        return ProcessCommand(command, dict(env or {}), cwd)
 
     def orders(
         self,
@@ -97,12 +106,23 @@ class Explorer(exploring.Explore):
                 system.close()
 
 
+def _worker(work: Work | exploring.Program) -> FunctionWorker | ProcessWorker:
+    return (
+        ProcessWorker(work)
+        if isinstance(work, ProcessCommand)
+        else FunctionWorker(cast(Work, work))
+    )
+
+
 def _check_functions(
-    functions: Mapping[str, Callable[..., Any] | None], *, optional: bool = False
+    functions: Mapping[str, object], *, optional: bool = False, processes: bool = False
 ) -> None:
     for name, function in functions.items():
-        if not callable(function) and not (optional and function is None):
-            raise TypeError(f"{name} is a function of a client, and not {function!r}")
+        if callable(function) or (optional and function is None):
+            continue
+        if not (processes and isinstance(function, ProcessCommand)):
+            more = ", or a process," if processes else ""
+            raise TypeError(f"{name} is a function of a client{more} and not {function!r}")
 
 
 def _check_bounds(most: int | None, seconds: float | None) -> None:

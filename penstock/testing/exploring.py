@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Work = Callable[[Any], object]
 """A function of a client of redis-py, which returns strings."""
+
+
+class Program(Protocol):
+    """A worker that is a process, as :meth:`Explore.process` gives it."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of its command line."""
 
 
 class Outcome(Protocol):
@@ -62,12 +70,12 @@ class Explore(Protocol):
 
     def crashes(
         self,
-        worker: Work,
+        worker: Work | Program,
         *,
         prepare: Work | None = None,
         invariant: Work | None = None,
         done: Work | None = None,
-        recover: Work | None = None,
+        recover: Work | Program | None = None,
         kinds: str | Iterable[str] = ("crash",),
         most: int | None = None,
         seconds: float | None = None,
@@ -80,6 +88,16 @@ class Explore(Protocol):
         ``recover`` is who lives after a fault, else the worker itself. ``done`` returns whether
         there is no work left; what is not done after some lives and hours is wrong. ``depth`` is
         how many faults there are in one scenario at most.
+        """
+
+    def process(
+        self, *command: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Program:
+        """Return a worker that is a process of any language, for :meth:`crashes`: the words of its
+        command line, more variables for it, and its folder.
+
+        It connects to the URL in its variable ``REDIS_URL``, which is another one for each life. A
+        crash is SIGKILL. Its own sleeps take the time that they take.
         """
 
     def orders(

@@ -1,0 +1,181 @@
+"""Workers that are processes, of which the server knows nothing but their commands."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.explore import process_lives
+from penstock.testing import Penstock
+
+CLIENT = """
+import os, socket, sys
+from urllib.parse import urlsplit
+
+url = urlsplit(os.environ["REDIS_URL"])
+connection = socket.create_connection((url.hostname, url.port))
+replies = connection.makefile("rb")
+
+def ask(*words):
+    parts = [f"${len(word)}\\r\\n{word}\\r\\n" for word in words]
+    connection.sendall(f"*{len(words)}\\r\\n{''.join(parts)}".encode())
+    return answer()
+
+def answer():
+    line = replies.readline()[:-2]
+    if not line:
+        sys.exit("the connection is lost")
+    kind, rest = line[:1], line[1:]
+    if kind == b"$":
+        return None if rest == b"-1" else replies.read(int(rest) + 2)[:-2].decode()
+    if kind == b"*":
+        return None if rest == b"-1" else [answer() for _ in range(int(rest))]
+    return rest.decode()
+"""
+"""As little of a client as there can be: a process starts in some ten milliseconds."""
+
+ONCE = """
+if ask("GET", "done") is None:
+    ask("INCRBY", "total", "5")
+    ask("SET", "done", "1")
+"""
+
+MENDED = """
+ask("MSETNX", "total", "5", "done", "1")
+"""
+
+QUEUED = """
+if ask("GET", "done") is None:
+    ask("MULTI")
+    ask("INCRBY", "total", "5")
+    ask("SET", "done", "1")
+    ask("EXEC")
+"""
+
+WAITING = """
+while True:
+    found = ask("XREADGROUP", "GROUP", "g", "a", "BLOCK", "60000", "STREAMS", "s", ">")
+    for entry in found[0][1] if found else []:
+        ask("INCRBY", "total", "5")
+        ask("XACK", "s", "g", entry[0])
+"""
+
+
+@pytest.fixture
+def program(penstock: Penstock, tmp_path: Path) -> Any:
+    """Makes a worker of a program, with the client above."""
+
+    def made(text: str) -> Any:
+        path = tmp_path / "worker.py"
+        path.write_text(CLIENT + textwrap.dedent(text))
+        return penstock.explore.process(sys.executable, "-I", "-S", str(path))
+
+    return made
+
+
+def counted_once(client: Any) -> None:
+    total = client.get("total")
+    assert total == "5", f"total {total}, should be 5"
+
+
+def report(penstock: Penstock, worker: Any, **options: Any) -> list[str]:
+    """The lines of the report of a worker that is wrong."""
+    with pytest.raises(AssertionError) as failed:
+        penstock.explore.crashes(worker, invariant=counted_once, **options)
+    return str(failed.value).splitlines()
+
+
+def test_each_command_of_a_process_is_a_point_to_crash_at(penstock: Penstock, program: Any) -> None:
+    lines = report(penstock, program(ONCE))
+    assert lines[0] == "2 of 5 scenarios end wrong. The first: crash-after@1"
+    assert "  >     1 INCRBY total 5      crash-after: executed, its reply lost" in lines
+    assert "  others: crash-before@2" in lines
+
+
+def test_one_command_for_both_is_right_in_every_crash(penstock: Penstock, program: Any) -> None:
+    result = penstock.explore.crashes(program(MENDED), invariant=counted_once)
+    assert (result.explored, result.of, result.complete) == (2, 2, True)
+    assert result.diverged == []
+
+
+def test_what_is_queued_in_a_transaction_happens_at_exec(penstock: Penstock, program: Any) -> None:
+    result = penstock.explore.crashes(program(QUEUED), invariant=counted_once)
+    assert [outcome.id for outcome in result.outcomes] == [
+        *("crash-before@0", "crash-before@1", "crash-after@4")
+    ]
+
+
+def test_a_process_that_stalls_goes_on_when_another_life_has_done_the_work(
+    penstock: Penstock, program: Any
+) -> None:
+    lines = report(penstock, program(ONCE), kinds="stall")
+    assert lines[0] == "2 of 3 scenarios end wrong. The first: stall@1"
+    assert "  others: stall@2" in lines
+
+
+def test_a_process_that_loses_its_connection_may_end_and_another_life_follows(
+    penstock: Penstock, program: Any
+) -> None:
+    lines = report(penstock, program(ONCE), kinds=["connection", "failover", "power-cut"])
+    assert lines[0] == "2 of 7 scenarios end wrong. The first: connection-after@1"
+    assert "  others: connection-before@2" in lines
+
+
+def test_a_process_that_waits_for_ever_is_at_rest_when_its_work_is_done(
+    penstock: Penstock, program: Any
+) -> None:
+    def fill(client: Any) -> None:
+        client.xgroup_create("s", "g", mkstream=True)
+        client.xadd("s", {"item": "tea"})
+
+    def empty(client: Any) -> bool:
+        group = client.xinfo_groups("s")[0]
+        return bool(group["lag"] == group["pending"] == 0)
+
+    lines = report(penstock, program(WAITING), prepare=fill, done=empty)
+    assert lines[0] == "4 of 6 scenarios end wrong. The first: crash-after@0"
+    assert "  after 6 lives it is not done, and never will be" in lines
+
+
+def test_another_worker_may_come_after_a_fault(penstock: Penstock, program: Any) -> None:
+    def repair(client: Any) -> None:
+        client.mset({"total": 5, "done": 1})
+
+    result = penstock.explore.crashes(program(ONCE), invariant=counted_once, recover=repair)
+    assert result.complete
+
+
+def test_what_a_process_says_before_it_fails_is_told(penstock: Penstock, program: Any) -> None:
+    lines = report(penstock, program("sys.exit('no such order')"))
+    assert "status 1" in "\n".join(lines)
+    assert "no such order" in "\n".join(lines)
+
+
+def test_a_process_that_does_not_end_is_given_up(
+    penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
+    lines = report(penstock, program("import time; time.sleep(600)"))
+    assert "it has not ended within 0.3 s" in "\n".join(lines)
+
+
+def test_a_program_that_is_not_there_is_named(penstock: Penstock) -> None:
+    worker = penstock.explore.process("/nowhere/worker")
+    with pytest.raises(AssertionError, match=r"^/nowhere/worker cannot be started: No such file"):
+        penstock.explore.crashes(worker)
+
+
+@pytest.mark.parametrize("words", [(), (7,)])
+def test_a_process_is_given_by_words(penstock: Penstock, words: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match=r'process\("node", "worker.mjs"\)'):
+        penstock.explore.process(*words)
+
+
+def test_no_port_nor_fault_is_left(penstock: Penstock, program: Any) -> None:
+    penstock.explore.crashes(program(MENDED), invariant=counted_once)
+    assert penstock.ask("DEBUG", "PORT", "LIST") == []
+    assert penstock.ask("DEBUG", "FAULT", "LIST") == []
