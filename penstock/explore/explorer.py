@@ -121,8 +121,8 @@ def _check_functions(
         if callable(function) or (optional and function is None):
             continue
         if not (processes and isinstance(function, ProcessCommand)):
-            more = ", or a process," if processes else ""
-            raise TypeError(f"{name} is a function of a client{more} and not {function!r}")
+            more = ", or a process" if processes else ""
+            raise TypeError(f"{name} is a function of a client{more}, and not {function!r}")
 
 
 def _check_bounds(most: int | None, seconds: float | None) -> None:
