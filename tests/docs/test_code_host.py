@@ -59,6 +59,13 @@ def test_the_tests_run_for_pushes_and_pull_requests_on_every_python_that_is_name
     assert any(step.get("run", "").startswith("make test ") for step in job["steps"])
 
 
+def test_the_tutorial_names_no_python_as_tried_that_the_project_does_not_name() -> None:
+    text = " ".join((ROOT / "docs" / "tutorial.md").read_text().split())
+    [tried] = re.findall(r"have passed on CPython ([^;]+);", text)
+    versions = read(workflow("tests"))["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    assert set(re.findall(r"\d\.\d+", tried)) <= set(versions)
+
+
 def test_a_release_has_a_wheel_for_every_python_that_is_named_and_tries_each() -> None:
     versions = read(workflow("tests"))["jobs"]["tests"]["strategy"]["matrix"]["python"]
     wheels = PROJECT["tool"]["cibuildwheel"]
