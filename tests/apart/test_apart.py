@@ -28,10 +28,8 @@ SOURCES = {
 }
 """The folder of each distribution, by the name of its wheel."""
 
-NOT_BUILT = shutil.ignore_patterns(
-    *("__pycache__", ".*", "build", "dist", "*.egg-info", "tests", "docs", "examples", "spark")
-)
-"""What building does without."""
+BUILT_WITHOUT = {"build", "dist", "tests", "docs", "examples", "spark"}
+"""What is at the top of a distribution and not needed to build it."""
 
 READ = """
 import json, os, sys
@@ -103,6 +101,12 @@ class Environment:
         return {each["name"].lower() for each in json.loads(done.stdout)}
 
 
+def not_needed(folder: str, names: list[str]) -> set[str]:
+    """What of a folder building does without; a folder of sources may be called `build`."""
+    hidden = {name for name in names if name.startswith(".") or name == "__pycache__"}
+    return hidden | (BUILT_WITHOUT & {*names} if Path(folder) in SOURCES.values() else set())
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The path of each wheel, built from a copy, as building leaves files behind."""
@@ -111,7 +115,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = {}
     for name, source in SOURCES.items():
         copy = folder / name
-        shutil.copytree(source, copy, ignore=NOT_BUILT)
+        shutil.copytree(source, copy, ignore=not_needed)
         command = (*pip, "--no-deps", "--wheel-dir", folder, copy)
         printed_by(*command, cwd=folder, PENSTOCK_COMPILE="0")
         (wheel,) = folder.glob(f"{name}-*.whl")
