@@ -20,13 +20,7 @@ from urllib.parse import urlsplit
 
 from penstock.explore.bench import EARLIER, START, Bench, as_map
 from penstock.explore.ends import Unexplorable
-from penstock.explore.function_lives import (
-    ADVANCES,
-    COMMANDS,
-    PATIENCE_MS,
-    Ended,
-    Situation,
-)
+from penstock.explore.function_lives import ADVANCES, COMMANDS, PATIENCE_MS, Ended, Situation
 from penstock.explore.results import Life
 from penstock.explore.scenarios import (
     CONNECTION_AFTER,
@@ -168,7 +162,7 @@ class _ProcessLife:
             elif state == "parked":
                 if not self._rest():
                     return
-            elif self._process.poll() is not None or self._is_done():
+            elif self._process.poll() is not None or self._situation.is_done():
                 return
             elif time.monotonic() > self._until:
                 self._failed = f"it has not ended within {LIFE_S:g} s"
@@ -181,8 +175,7 @@ class _ProcessLife:
             return self._failed
         errors.seek(0)
         lines = errors.read().decode("utf-8", "backslashreplace").strip().splitlines()
-        text = f"status {status}"
-        return "\n    ".join([text, *lines[-LINES_OF_ERRORS:]])
+        return "\n    ".join([f"status {status}", *lines[-LINES_OF_ERRORS:]])
 
     def kill(self) -> None:
         """Ends the process and all that it has started, at once."""
@@ -261,12 +254,8 @@ class _ProcessLife:
             self.calls.pop()
             self._waiting = False
         only_once = self._situation.done is None and self._advances > 0
-        if self._is_done() or only_once or self._advances >= ADVANCES:
+        if self._situation.is_done() or only_once or self._advances >= ADVANCES:
             return False
         self._advances += 1
         self._bench.advance(PATIENCE_MS)
         return True
-
-    def _is_done(self) -> bool:
-        done = self._situation.done
-        return done is not None and done()
