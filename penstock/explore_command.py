@@ -47,6 +47,8 @@ def main(args: Sequence[str]) -> int:
     except (PenstockError, Unexplorable, ValueError) as error:
         print(f"penstock explore: {shown_lines(str(error))}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -46,6 +46,31 @@ if ask("GET", "done") is None:
     ask("EXEC")
 """
 
+READING = """
+import time
+
+def read(start):
+    found = ask("XREADGROUP", "GROUP", "g", "a", "STREAMS", "s", start)
+    return [entry[0] for entry in found[0][1]] if found else []
+"""
+
+POLLING = f"""{READING}
+while True:
+    for entry in read("0") or read(">"):
+        ask("SET", "total", "5")
+        ask("XACK", "s", "g", entry)
+    time.sleep(0.01)
+"""
+
+REPAIRING = f"""{READING}
+for entry in read("0") or read(">"):
+    ask("XACK", "s", "g", entry)
+time.sleep(0.05)
+if ask("GET", "total") is None:
+    ask("SET", "total", "5")
+"""
+"""Acknowledges first, and makes up for it later."""
+
 WAITING = """
 while True:
     found = ask("XREADGROUP", "GROUP", "g", "a", "BLOCK", "60000", "STREAMS", "s", ">")

@@ -11,7 +11,15 @@ import pytest
 
 from penstock.explore import process_lives
 from penstock.testing import Penstock
-from tests.penstock.explore.processes import CLIENT, MENDED, ONCE, QUEUED, WAITING
+from tests.penstock.explore.processes import (
+    CLIENT,
+    MENDED,
+    ONCE,
+    POLLING,
+    QUEUED,
+    REPAIRING,
+    WAITING,
+)
 
 
 @pytest.fixture
@@ -29,6 +37,16 @@ def program(penstock: Penstock, tmp_path: Path) -> Any:
 def counted_once(client: Any) -> None:
     total = client.get("total")
     assert total == "5", f"total {total}, should be 5"
+
+
+def fill(client: Any) -> None:
+    client.xgroup_create("s", "g", mkstream=True)
+    client.xadd("s", {"item": "tea"})
+
+
+def empty(client: Any) -> bool:
+    group = client.xinfo_groups("s")[0]
+    return bool(group["lag"] == group["pending"] == 0)
 
 
 def report(penstock: Penstock, worker: Any, **options: Any) -> list[str]:
@@ -77,17 +95,28 @@ def test_a_process_that_loses_its_connection_may_end_and_another_life_follows(
 def test_a_process_that_waits_for_ever_is_at_rest_when_its_work_is_done(
     penstock: Penstock, program: Any
 ) -> None:
-    def fill(client: Any) -> None:
-        client.xgroup_create("s", "g", mkstream=True)
-        client.xadd("s", {"item": "tea"})
-
-    def empty(client: Any) -> bool:
-        group = client.xinfo_groups("s")[0]
-        return bool(group["lag"] == group["pending"] == 0)
-
     lines = report(penstock, program(WAITING), prepare=fill, done=empty)
     assert lines[0] == "4 of 6 scenarios end wrong. The first: crash-after@0"
     assert "  after 6 lives it is not done, and never will be" in lines
+
+
+def test_a_process_that_pauses_is_not_at_rest(
+    penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_lives, "LOOK_MS", 1)
+    result = penstock.explore.crashes(
+        program(REPAIRING), prepare=fill, invariant=counted_once, done=empty
+    )
+    assert (result.explored, result.complete, result.diverged) == (9, True, [])
+
+
+def test_a_process_that_polls_is_at_rest_when_it_looks_again_and_no_work_is_left(
+    penstock: Penstock, program: Any
+) -> None:
+    options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "done": empty}
+    result = penstock.explore.crashes(program(POLLING), kinds="crash-before", **options)
+    assert [outcome.id for outcome in result.outcomes] == [f"crash-before@{k}" for k in range(6)]
+    assert result.diverged == []
 
 
 def test_another_worker_may_come_after_a_fault(penstock: Penstock, program: Any) -> None:
