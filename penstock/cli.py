@@ -48,7 +48,10 @@ BARE: Final = {"save": [""]}
 LOOKING: Final = ("top", "groups", "tail", "dead", "doctor")
 """The tools that ask a server, Penstock or another."""
 
-TOOLS: Final = (*LOOKING, "check-aof", "import", "export", *added.TOOLS, "debug", "completion")
+TESTING: Final = ("debug", "explore")
+"""The tools for tests."""
+
+TOOLS: Final = (*LOOKING, "check-aof", "import", "export", *added.TOOLS, *TESTING, "completion")
 """The tools of the command, by the first argument."""
 
 SHORT: Final = {"-p": "--port"}
@@ -98,6 +101,10 @@ def run_tool(name: str, args: Sequence[str]) -> int:
         from penstock.debug import main as debug
 
         return debug(args)
+    if name == "explore":
+        from penstock.explore_command import main as explore
+
+        return explore(args)
     if name in added.TOOLS:
         return added.run(name, args)
     return run_migration("import" if name == "import" else "export", args)

@@ -39,6 +39,7 @@ Data:
 
 Tests and shells:
   penstock debug [--url URL] fault | clock | snapshot | trace | wait ...
+  penstock explore crashes --check check.sh -- COMMAND ...   a worker, struck at each command
   penstock completion bash | zsh | fish
 
 Every setting of a configuration file is also an option; options override files. Other settings of

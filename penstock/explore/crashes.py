@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -22,6 +22,7 @@ from penstock.explore.scenarios import (
     shuffled,
 )
 from penstock.explore.traces import first_difference
+from penstock.testing.exploring import ExploringSession
 
 LIVES: Final = 4
 """How many lives a worker has after the last fault."""
@@ -47,6 +48,7 @@ class Bounds:
     depth: int = 1
     shard: Shard = WHOLE
     only: Scenario | None = None
+    again: str = ExploringSession.again
 
 
 class Crashes:
@@ -82,7 +84,7 @@ class Crashes:
                 scenarios = shuffled(scenarios, bounds.seed)
             self._try(scenarios, bounds, kinds)
         if found := self._found():
-            raise AssertionError(crash_report(self.result, found))
+            raise AssertionError(crash_report(self.result, found, bounds.again))
         return self.result
 
     def _run_clean(self) -> None:
@@ -100,7 +102,7 @@ class Crashes:
         begin, result = time.monotonic(), self.result
         queue = list(scenarios)
         result.of, result.complete = len(queue), True
-        for scenario in _growing(queue):
+        for scenario in queue:  # It becomes longer meanwhile.
             if bounds.most is not None and result.explored >= bounds.most:
                 result.bounds.append(f"most={bounds.most}")
             elif bounds.seconds is not None and time.monotonic() - begin >= bounds.seconds:
@@ -126,15 +128,8 @@ class Crashes:
 
     def _found(self) -> list[CrashOutcome]:
         """What ended wrong: the fewest faults first, then the earliest command."""
-        found = [each for each in self.result.outcomes if each.wrong]
-        crashes = [each for each in found if isinstance(each, CrashOutcome)]
-        return sorted(
-            crashes,
-            key=lambda each: (
-                len(each.scenario.faults),
-                [fault.k for fault in each.scenario.faults],
-            ),
-        )
+        crashes = [each for each in self.result.wrong if isinstance(each, CrashOutcome)]
+        return sorted(crashes, key=lambda each: each.scenario.place)
 
     # --- one scenario ---------------------------------------------------------------------
 
@@ -187,14 +182,6 @@ class Crashes:
 
 def _lives(lives: Sequence[Life]) -> str:
     return "1 life" if len(lives) == 1 else f"{len(lives)} lives"
-
-
-def _growing(queue: list[Scenario]) -> Iterator[Scenario]:
-    """All of a list that becomes longer meanwhile."""
-    place = 0
-    while place < len(queue):
-        yield queue[place]
-        place += 1
 
 
 def _life_after(outcome: CrashOutcome) -> Life:

@@ -54,7 +54,8 @@ class Explorer(exploring.Explore):
         faults = faults_of(kinds)
         text = self._session.only
         only = parsed(text) if text and is_scenario(text) else None
-        bounds = Bounds(most, seconds, seed, depth, shard(self._session.shard), only)
+        part, again = shard(self._session.shard), self._session.again
+        bounds = Bounds(most, seconds, seed, depth, part, only, again)
         first = _worker(worker)
         other = first if recover is None else _worker(recover)
         with sleeps_replaced(), Bench(self._server, prepare) as bench:
@@ -107,11 +108,9 @@ class Explorer(exploring.Explore):
 
 
 def _worker(work: Work | exploring.Program) -> FunctionWorker | ProcessWorker:
-    return (
-        ProcessWorker(work)
-        if isinstance(work, ProcessCommand)
-        else FunctionWorker(cast(Work, work))
-    )
+    if isinstance(work, ProcessCommand):
+        return ProcessWorker(work)
+    return FunctionWorker(cast(Work, work))
 
 
 def _check_functions(

@@ -62,6 +62,10 @@ class Situation(NamedTuple):
     take_over: Callable[[], None]
     """Lets another life do the work, while this one stalls."""
 
+    def is_done(self) -> bool:
+        """Whether somebody can tell that all work is done, and it is."""
+        return self.done is not None and self.done()
+
 
 class Ended(NamedTuple):
     """A life that is over."""
@@ -253,7 +257,7 @@ class CrashGate:
     def sleep(self, seconds: float) -> None:
         """Sleeps by the clock of the server, until the worker is taken to be at rest."""
         self.enter()
-        if self._sleeps and (self._is_done() or self._sleeps >= SLEEPS):
+        if self._sleeps and (self._situation.is_done() or self._sleeps >= SLEEPS):
             self._end()
         self._sleeps += 1
         if seconds > 0:
@@ -263,15 +267,11 @@ class CrashGate:
         """Time passes, or the life is over: nothing comes any more."""
         if self._all_advances >= ALL_ADVANCES or self._advances >= ADVANCES:
             self._end()
-        if self._advances and (self._situation.done is None or self._is_done()):
+        if self._advances and (self._situation.done is None or self._situation.is_done()):
             self._end()
         self._advances += 1
         self._all_advances += 1
         self._bench.advance(PATIENCE_MS)
-
-    def _is_done(self) -> bool:
-        done = self._situation.done
-        return done is not None and done()
 
     def _end(self) -> None:
         self._over = AtRest()

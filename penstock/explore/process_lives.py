@@ -20,13 +20,7 @@ from urllib.parse import urlsplit
 
 from penstock.explore.bench import EARLIER, START, Bench, as_map
 from penstock.explore.ends import Unexplorable
-from penstock.explore.function_lives import (
-    ADVANCES,
-    COMMANDS,
-    PATIENCE_MS,
-    Ended,
-    Situation,
-)
+from penstock.explore.function_lives import ADVANCES, COMMANDS, PATIENCE_MS, Ended, Situation
 from penstock.explore.results import Life
 from penstock.explore.scenarios import (
     CONNECTION_AFTER,
@@ -47,6 +41,9 @@ LIFE_S: Final = 30.0
 
 LOOK_MS: Final = 50
 """How long the server waits for the next command until it is asked whether the process lives."""
+
+LOOKING: Final = frozenset({"XAUTOCLAIM", "XREADGROUP"})
+"""Commands that look for work, beside those that only read."""
 
 LINES_OF_ERRORS: Final = 5
 """How many lines of what a process wrote to standard error are told."""
@@ -153,6 +150,8 @@ class _ProcessLife:
         self._advances = 0
         self._waiting = False
         self._in_transaction: set[int] = set()
+        self._looked: set[str] = set()
+        self._goes_round = False
         self._failed = ""
         self.calls: list[Call] = []
         self.struck: list[PlannedFault] = []
@@ -160,7 +159,7 @@ class _ProcessLife:
 
     def run(self) -> None:
         """Goes on until the process has ended, has crashed, or is at rest."""
-        while not self.crashed:
+        while not (self.crashed or self._goes_round):
             state = self._reins.state("held,parked", LOOK_MS)["state"]
             client = self._reins.held() if state == "held" else None
             if client is not None:
@@ -168,10 +167,11 @@ class _ProcessLife:
             elif state == "parked":
                 if not self._rest():
                     return
-            elif self._process.poll() is not None or self._is_done():
+            elif self._process.poll() is not None:
                 return
             elif time.monotonic() > self._until:
-                self._failed = f"it has not ended within {LIFE_S:g} s"
+                if not self._situation.is_done():
+                    self._failed = f"it has not ended within {LIFE_S:g} s"
                 return
 
     def error(self, errors: IO[bytes]) -> str:
@@ -181,8 +181,7 @@ class _ProcessLife:
             return self._failed
         errors.seek(0)
         lines = errors.read().decode("utf-8", "backslashreplace").strip().splitlines()
-        text = f"status {status}"
-        return "\n    ".join([text, *lines[-LINES_OF_ERRORS:]])
+        return "\n    ".join([f"status {status}", *lines[-LINES_OF_ERRORS:]])
 
     def kill(self) -> None:
         """Ends the process and all that it has started, at once."""
@@ -202,6 +201,9 @@ class _ProcessLife:
             raise Unexplorable(f"the worker has sent {COMMANDS} commands: does it end?")
         self._waiting = False
         call = self._call(client["client"], words)
+        self._goes_round = self._looks_again(call)
+        if self._goes_round:
+            return
         pending = self._situation.pending
         if pending and pending[0].k == len(self.calls):
             self._strike(client, call)
@@ -209,6 +211,16 @@ class _ProcessLife:
         if pending and pending[0].kind == FAILOVER and call.writes:
             self._bench.keep()
         self._pass(client, call)
+
+    def _looks_again(self, call: Call) -> bool:
+        """Whether it looks for work as it has done already since there is none: it is at rest. A
+        pause would not say so, as it may compute, or wait for a processor."""
+        if not (call.reads or call.name in LOOKING) or not self._situation.is_done():
+            self._looked.clear()
+            return False
+        again = call.shape in self._looked
+        self._looked.add(call.shape)
+        return again
 
     def _call(self, client: int, words: tuple[str, ...]) -> Call:
         queued = client in self._in_transaction and words[0] not in ("EXEC", "DISCARD")
@@ -261,12 +273,8 @@ class _ProcessLife:
             self.calls.pop()
             self._waiting = False
         only_once = self._situation.done is None and self._advances > 0
-        if self._is_done() or only_once or self._advances >= ADVANCES:
+        if self._situation.is_done() or only_once or self._advances >= ADVANCES:
             return False
         self._advances += 1
         self._bench.advance(PATIENCE_MS)
         return True
-
-    def _is_done(self) -> bool:
-        done = self._situation.done
-        return done is not None and done()

@@ -41,8 +41,8 @@ def without_fault(wrong: str, life: Life) -> str:
     return "\n".join([*lines, "  the worker:", *_calls_at_end(life)])
 
 
-def crash_report(exploration: ExplorationResult, found: Sequence[CrashOutcome]) -> str:
-    """The text for scenarios that end wrong, the first of which is shown."""
+def crash_report(exploration: ExplorationResult, found: Sequence[CrashOutcome], again: str) -> str:
+    """The text for scenarios that end wrong, the first of which is shown; ``again`` runs one."""
     first = found[0]
     lines = [
         f"{len(found)} of {_tried(exploration)} {_end(len(found))} wrong. The first: {first.id}",
@@ -50,7 +50,7 @@ def crash_report(exploration: ExplorationResult, found: Sequence[CrashOutcome]) 
         *_lives(first),
         *_diverged(exploration, first.diverged),
         *_others(outcome.scenario for outcome in found[1:]),
-        f"  this one alone: pytest ... --explore {first.id}",
+        f"  this one alone: {again} {first.id}",
     ]
     return "\n".join(lines)
 

@@ -87,4 +87,5 @@ class ExplorationResult:
     def summary(self) -> str:
         """How many were tried, in a line: ``120 of 214 scenarios, seconds=30``."""
         of = "" if self.of is None or self.of == self.explored else f" of {self.of}"
-        return ", ".join([f"{self.explored}{of} {self.unit}", *self.bounds])
+        unit = self.unit[:-1] if self.explored == 1 and not of else self.unit
+        return ", ".join([f"{self.explored}{of} {unit}", *self.bounds])

@@ -68,6 +68,11 @@ class Scenario:
     def __str__(self) -> str:
         return "+".join(map(str, self.faults))
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Its place in reports: how many faults it has, and at which commands."""
+        return len(self.faults), *(fault.k for fault in self.faults)
+
 
 NO_FAULT: Final = Scenario(())
 

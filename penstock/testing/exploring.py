@@ -125,6 +125,8 @@ class ExploringSession:
     """Which part of the scenarios is to be tried."""
     progress: Callable[[str], None] = lambda text: None
     """Is told how far an exploration is."""
+    again: str = "pytest ... --explore"
+    """What runs a scenario or an order alone, whose name stands behind it."""
     found: list[Exploration] = field(default_factory=list)
     """What was explored since this was last taken."""
 

@@ -11,58 +11,15 @@ import pytest
 
 from penstock.explore import process_lives
 from penstock.testing import Penstock
-
-CLIENT = """
-import os, socket, sys
-from urllib.parse import urlsplit
-
-url = urlsplit(os.environ["REDIS_URL"])
-connection = socket.create_connection((url.hostname, url.port))
-replies = connection.makefile("rb")
-
-def ask(*words):
-    parts = [f"${len(word)}\\r\\n{word}\\r\\n" for word in words]
-    connection.sendall(f"*{len(words)}\\r\\n{''.join(parts)}".encode())
-    return answer()
-
-def answer():
-    line = replies.readline()[:-2]
-    if not line:
-        sys.exit("the connection is lost")
-    kind, rest = line[:1], line[1:]
-    if kind == b"$":
-        return None if rest == b"-1" else replies.read(int(rest) + 2)[:-2].decode()
-    if kind == b"*":
-        return None if rest == b"-1" else [answer() for _ in range(int(rest))]
-    return rest.decode()
-"""
-"""As little of a client as there can be: a process starts in some ten milliseconds."""
-
-ONCE = """
-if ask("GET", "done") is None:
-    ask("INCRBY", "total", "5")
-    ask("SET", "done", "1")
-"""
-
-MENDED = """
-ask("MSETNX", "total", "5", "done", "1")
-"""
-
-QUEUED = """
-if ask("GET", "done") is None:
-    ask("MULTI")
-    ask("INCRBY", "total", "5")
-    ask("SET", "done", "1")
-    ask("EXEC")
-"""
-
-WAITING = """
-while True:
-    found = ask("XREADGROUP", "GROUP", "g", "a", "BLOCK", "60000", "STREAMS", "s", ">")
-    for entry in found[0][1] if found else []:
-        ask("INCRBY", "total", "5")
-        ask("XACK", "s", "g", entry[0])
-"""
+from tests.penstock.explore.processes import (
+    CLIENT,
+    MENDED,
+    ONCE,
+    POLLING,
+    QUEUED,
+    REPAIRING,
+    WAITING,
+)
 
 
 @pytest.fixture
@@ -80,6 +37,16 @@ def program(penstock: Penstock, tmp_path: Path) -> Any:
 def counted_once(client: Any) -> None:
     total = client.get("total")
     assert total == "5", f"total {total}, should be 5"
+
+
+def fill(client: Any) -> None:
+    client.xgroup_create("s", "g", mkstream=True)
+    client.xadd("s", {"item": "tea"})
+
+
+def empty(client: Any) -> bool:
+    group = client.xinfo_groups("s")[0]
+    return bool(group["lag"] == group["pending"] == 0)
 
 
 def report(penstock: Penstock, worker: Any, **options: Any) -> list[str]:
@@ -128,17 +95,28 @@ def test_a_process_that_loses_its_connection_may_end_and_another_life_follows(
 def test_a_process_that_waits_for_ever_is_at_rest_when_its_work_is_done(
     penstock: Penstock, program: Any
 ) -> None:
-    def fill(client: Any) -> None:
-        client.xgroup_create("s", "g", mkstream=True)
-        client.xadd("s", {"item": "tea"})
-
-    def empty(client: Any) -> bool:
-        group = client.xinfo_groups("s")[0]
-        return bool(group["lag"] == group["pending"] == 0)
-
     lines = report(penstock, program(WAITING), prepare=fill, done=empty)
     assert lines[0] == "4 of 6 scenarios end wrong. The first: crash-after@0"
     assert "  after 6 lives it is not done, and never will be" in lines
+
+
+def test_a_process_that_pauses_is_not_at_rest(
+    penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_lives, "LOOK_MS", 1)
+    result = penstock.explore.crashes(
+        program(REPAIRING), prepare=fill, invariant=counted_once, done=empty
+    )
+    assert (result.explored, result.complete, result.diverged) == (9, True, [])
+
+
+def test_a_process_that_polls_is_at_rest_when_it_looks_again_and_no_work_is_left(
+    penstock: Penstock, program: Any
+) -> None:
+    options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "done": empty}
+    result = penstock.explore.crashes(program(POLLING), kinds="crash-before", **options)
+    assert [outcome.id for outcome in result.outcomes] == [f"crash-before@{k}" for k in range(6)]
+    assert result.diverged == []
 
 
 def test_another_worker_may_come_after_a_fault(penstock: Penstock, program: Any) -> None:

@@ -28,7 +28,7 @@ def test_the_first_scenario_is_shown_and_the_others_are_named() -> None:
     found = [outcome(text) for text in ("crash-after@1", "crash-before@2", "crash-before@3")]
     more = [outcome("crash-after@3"), outcome("stall@1+crash-after@3")]
     exploration = ExplorationResult("scenarios", explored=24, of=24, complete=True)
-    assert crash_report(exploration, [*found, *more]) == (
+    assert crash_report(exploration, [*found, *more], "pytest ... --explore") == (
         "5 of 24 scenarios end wrong. The first: crash-after@1\n"
         "  total 20, should be 15\n"
         "  the first life of the worker:\n"
@@ -45,16 +45,15 @@ def test_the_first_scenario_is_shown_and_the_others_are_named() -> None:
 def test_a_bound_and_what_diverged_are_told() -> None:
     exploration = ExplorationResult("scenarios", explored=120, of=214, bounds=["seconds=30"])
     exploration.diverged = ["crash-after@1: first", "crash-before@2: second"]
-    report = crash_report(
-        exploration, [outcome("crash-after@1", diverged="command 0 was A, now B")]
-    )
+    found = [outcome("crash-after@1", diverged="command 0 was A, now B")]
+    report = crash_report(exploration, found, "penstock ... --only")
     assert report.splitlines()[0] == (
         "1 of 120 scenarios (120 of 214 scenarios, seconds=30) ends wrong. The first: crash-after@1"
     )
     assert report.splitlines()[-3:] == [
         "  diverged: command 0 was A, now B",
         "  2 of all diverged, first: crash-after@1: first",
-        "  this one alone: pytest ... --explore crash-after@1",
+        "  this one alone: penstock ... --only crash-after@1",
     ]
 
 
@@ -65,9 +64,8 @@ def test_two_faults_are_shown_in_their_lives() -> None:
         Life(AGAIN[:1], scenario.faults[1:]),
         Life([], error="RuntimeError: no order"),
     ]
-    report = crash_report(
-        ExplorationResult("scenarios", explored=1, of=1), [CrashOutcome(scenario, lives, WRONG)]
-    )
+    exploration = ExplorationResult("scenarios", explored=1, of=1)
+    report = crash_report(exploration, [CrashOutcome(scenario, lives, WRONG)], "--explore")
     assert report.splitlines()[2:] == [
         "  the first life of the worker:",
         "        0 XREADGROUP GROUP kitchen alice COUNT 1 STREAMS orders >",
@@ -78,7 +76,7 @@ def test_two_faults_are_shown_in_their_lives() -> None:
         "  the last life:",
         "          no command",
         "      RuntimeError: no order",
-        "  this one alone: pytest ... --explore crash-after@1+crash-before@0",
+        "  this one alone: --explore crash-after@1+crash-before@0",
     ]
 
 
