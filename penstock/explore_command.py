@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Final
 
-from penstock.explore.ends import Unexplorable
+from penstock.explore.results import Unexplorable
 from penstock.explore.scenarios import parsed
 from penstock.explore.tables import row
 from penstock.terminal import json_line, shown_lines
@@ -92,7 +92,7 @@ def _explore(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def _report(server: PenstockServer, options: argparse.Namespace, command: Sequence[str]) -> str:
-    """The report of what ends wrong; empty if nothing does."""
+    """Return the report of what ends wrong; empty if nothing does."""
     groups = options.done_when_acknowledged
     done = groups and (lambda _: not any(unfinished(server.ask, *pair) for pair in groups))
     try:
@@ -127,7 +127,7 @@ def _prepare(script: str, url: str) -> None:
 
 
 def _said(script: str, url: str) -> str:
-    """What a check says; empty if what is left is right."""
+    """Return what a check says; empty if what is left is right."""
     status, text = _run(script, url)
     return (text or f"{script} ended with status {status}") if status else ""
 

@@ -81,7 +81,7 @@ class Bench:
 
     @property
     def now_ms(self) -> int:
-        """The server's Unix time in milliseconds."""
+        """Return the server's Unix time in milliseconds."""
         return self._clock.now_ms
 
     # --- rest -----------------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Bench:
         return bool(self.state(worker)["state"] == "parked")
 
     def state(self, worker: str) -> dict[str, Any]:
-        """The state of a worker, once what it has sent was dealt with; see DEBUG FAULT REST."""
+        """Return the state of a worker, once what it has sent was dealt with (DEBUG FAULT REST)."""
         states = "held,parked,idle,gone,absent"
         reply = as_map(self.ask("DEBUG", "FAULT", "REST", worker, "UNTIL", states))
         return as_map(reply["workers"][0])
@@ -107,7 +107,7 @@ class Bench:
         return bool(found) and "readonly" in found[0][2]
 
     def _footprint(self, words: tuple[str, ...]) -> Footprint:
-        """The keys of a command, and which of them it writes."""
+        """Return the keys of a command, and which of them it writes."""
         if words[0] in _WITHOUT_KEYS and words[0] != "WATCH":
             return NOTHING
         try:
@@ -120,12 +120,12 @@ class Bench:
 
 
 def as_map(reply: Any) -> dict[str, Any]:
-    """A map of either version of the protocol."""
+    """Return a map of either version of the protocol."""
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 def said(check: Check | None, client: Any) -> str:
-    """What an invariant says; empty if it holds."""
+    """Return what an invariant says; empty if it holds."""
     if check is None:
         return ""
     try:

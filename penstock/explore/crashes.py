@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from penstock.explore.bench import Bench, Check, said
 from penstock.explore.function_lives import PATIENCE_MS, Ended, Situation
 from penstock.explore.reports import crash_report, told_of_two_clean_runs, without_fault
-from penstock.explore.results import CrashOutcome, ExplorationResult, Life
+from penstock.explore.results import CrashOutcome, ExplorationResult, Life, Unexplorable
 from penstock.explore.scenarios import (
     NO_FAULT,
     WHOLE,
@@ -22,6 +22,7 @@ from penstock.explore.scenarios import (
     shuffled,
 )
 from penstock.explore.traces import first_difference
+from penstock.terminal import plural
 from penstock.testing.exploring import ExploringSession
 
 LIVES: Final = 4
@@ -78,6 +79,7 @@ class Crashes:
         self._run_clean()
         if bounds.only is not None:
             self._try([bounds.only], bounds, ())
+            self._require_struck(bounds.only)
         else:
             scenarios = bounds.shard.part(plan(self._clean.calls, kinds))
             if bounds.most is not None or bounds.seconds is not None:
@@ -86,6 +88,17 @@ class Crashes:
         if found := self._found():
             raise AssertionError(crash_report(self.result, found, bounds.again))
         return self.result
+
+    def _require_struck(self, scenario: Scenario) -> None:
+        """Raises :class:`Unexplorable` if a scenario that was asked for has not happened."""
+        __tracebackhide__ = True
+        outcome = self.result.outcomes[-1]
+        assert isinstance(outcome, CrashOutcome)
+        struck = {fault for life in outcome.lives for fault in life.faults}
+        for fault in scenario.faults:
+            if fault not in struck:
+                sent = plural(len(self._clean.calls), "command")
+                raise Unexplorable(f"{fault} strikes nothing: the worker sends {sent}")
 
     def _run_clean(self) -> None:
         """Runs the worker without a fault, twice: what differs then differs by itself."""
@@ -127,7 +140,7 @@ class Crashes:
         self._progress(f"{result.explored} of {result.of} scenarios, {wrong} wrong")
 
     def _found(self) -> list[CrashOutcome]:
-        """What ended wrong: the fewest faults first, then the earliest command."""
+        """Return what ended wrong: the fewest faults first, then the earliest command."""
         crashes = [each for each in self.result.wrong if isinstance(each, CrashOutcome)]
         return sorted(crashes, key=lambda each: each.scenario.place)
 
@@ -162,7 +175,7 @@ class Crashes:
         return Situation(self._bench, pending, self._done, take_over)
 
     def _wrong(self, lives: Sequence[Life]) -> str:
-        """What is wrong at the end, in a line for each thing."""
+        """Return what is wrong at the end, in a line for each thing."""
         found = [said(self._invariant, self._bench.client)]
         if lives[-1].error:
             found.append(f"the last of {_lives(lives)} ended with {lives[-1].error}")
@@ -171,7 +184,7 @@ class Crashes:
         return "\n".join(filter(None, found))
 
     def _diverged(self, scenario: Scenario, pending: Sequence[PlannedFault], first: Life) -> str:
-        """Where the first life did something else than without a fault, before it was struck."""
+        """Return where the first life differed from that without a fault, until it was struck."""
         if not scenario.faults:
             return ""
         difference = first_difference(self._clean.calls, first.calls, scenario.faults[0].k + 1)
@@ -185,7 +198,7 @@ def _lives(lives: Sequence[Life]) -> str:
 
 
 def _life_after(outcome: CrashOutcome) -> Life:
-    """The life in which one more fault may strike: the next one after a crash, else the same."""
+    """Return the life in which one more fault may strike: the next after a crash, else the same."""
     last = outcome.scenario.faults[-1]
     struck = next(
         (number for number, life in enumerate(outcome.lives) if last in life.faults),

@@ -27,6 +27,6 @@ def _writes(footprint: Footprint) -> bool:
 
 
 def joined(one: Footprint, other: Footprint) -> Footprint:
-    """The footprint of two commands that run as one step."""
+    """Return the footprint of two commands that run as one step."""
     keys = {**one, **other}
     return {key: one.get(key, False) or other.get(key, False) for key in keys}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from penstock.explore.bench import EARLIER, START, Bench
-from penstock.explore.ends import AtRest, Crash, LifeOver, Unexplorable
 from penstock.explore.gate import (
     GatedClient,
     GatedConnection,
@@ -19,7 +18,7 @@ from penstock.explore.gate import (
     is_uncounted,
     texts,
 )
-from penstock.explore.results import Life
+from penstock.explore.results import AtRest, Crash, Life, LifeOver, Unexplorable
 from penstock.explore.scenarios import (
     CONNECTION_AFTER,
     CONNECTION_BEFORE,
@@ -264,7 +263,7 @@ class CrashGate:
             self._bench.advance(max(1, round(seconds * 1000)))
 
     def _rest(self) -> None:
-        """Time passes, or the life is over: nothing comes any more."""
+        """Lets time pass, or ends the life: nothing comes any more."""
         if self._all_advances >= ALL_ADVANCES or self._advances >= ADVANCES:
             self._end()
         if self._advances and (self._situation.done is None or self._situation.is_done()):

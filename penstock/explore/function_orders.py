@@ -12,7 +12,6 @@ from functools import reduce
 from typing import Any, Final
 
 from penstock.explore.bench import Bench, Check, as_map, said
-from penstock.explore.ends import AtRest, LifeOver, Unexplorable
 from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint, joined
 from penstock.explore.gate import (
     GatedClient,
@@ -22,6 +21,7 @@ from penstock.explore.gate import (
     is_uncounted,
     texts,
 )
+from penstock.explore.results import AtRest, LifeOver, Unexplorable
 from penstock.explore.schedules import TIME
 from penstock.explore.sleeping import sleeping_by
 from penstock.explore.traces import Call, waits
@@ -126,7 +126,7 @@ class Turn:
     def _footprint_of(
         self, connection: GatedConnection, calls: Sequence[tuple[str, ...]]
     ) -> Footprint:
-        """What a step touches: a transaction does so with EXEC, and looks at what is watched."""
+        """Return what a step touches; a transaction does so with EXEC, and sees what is watched."""
         found: Footprint = NOTHING
         for words in calls:
             name = words[0]
@@ -155,7 +155,7 @@ class Turn:
                 self._waiting = None
 
     def after_reply(self, connection: GatedConnection, reply: object) -> None:
-        """Nothing follows from a reply."""
+        """Does nothing: no step follows from a reply."""
 
     # --- in the thread that chooses -------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Turn:
 
 
 def worker_name(name: str) -> str:
-    """The name of the connections of a worker."""
+    """Return the name of the connections of a worker."""
     return f"penstock-explore-{name}"
 
 
@@ -276,7 +276,7 @@ class FunctionOrders:
     # --- time -----------------------------------------------------------------------------
 
     def _next_event_ms(self) -> int | None:
-        """How long it takes until all have waited that sleep, or wait not for ever."""
+        """Return how long it takes until all have waited that sleep, or wait not for ever."""
         sleeping = [turn.wakes_in_ms for turn in self._in(ASLEEP)]
         waiting = [
             until - self._bench.now_ms

@@ -12,7 +12,7 @@ from redis import Connection, ConnectionError, Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from penstock.explore.ends import Unexplorable
+from penstock.explore.results import Unexplorable
 from penstock.explore.traces import UNCOUNTED
 
 Request = tuple[bytes, ...]
@@ -60,7 +60,7 @@ class GatedConnection(Connection):
 
     @property
     def gate(self) -> Gate:
-        """What the commands pass now."""
+        """Return what the commands pass now."""
         return self._owner.gate
 
     @property
@@ -129,7 +129,7 @@ class GatedConnection(Connection):
 
 
 def unpacked(command: Any) -> list[Request]:
-    """The requests in what redis-py is about to send."""
+    """Return the requests in what redis-py is about to send."""
     reader = Reader()
     for chunk in [command] if isinstance(command, bytes | str | memoryview) else command:
         reader.feed(chunk.encode() if isinstance(chunk, str) else bytes(chunk))
@@ -145,7 +145,7 @@ def is_uncounted(words: Request) -> bool:
 
 
 def texts(words: Request) -> tuple[str, ...]:
-    """The words of a request as text, its name in capital letters."""
+    """Return the words of a request as text, its name in capital letters."""
     name, *rest = (word.decode("utf-8", "backslashreplace") for word in words)
     return (name.upper(), *rest)
 
@@ -191,6 +191,6 @@ class GatedClient:
 
 @cache
 def retries_by_default() -> int:
-    """How often a client of this version of redis-py tries again."""
+    """Return how often a client of this version of redis-py tries again."""
     default = inspect.signature(Redis.__init__).parameters["retry"].default
     return default._retries if isinstance(default, Retry) else 0

@@ -19,9 +19,8 @@ from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from penstock.explore.bench import EARLIER, START, Bench, as_map
-from penstock.explore.ends import Unexplorable
-from penstock.explore.function_lives import ADVANCES, COMMANDS, PATIENCE_MS, Ended, Situation
-from penstock.explore.results import Life
+from penstock.explore.function_lives import ADVANCES, PATIENCE_MS, Ended, Situation
+from penstock.explore.results import Life, Unexplorable
 from penstock.explore.scenarios import (
     CONNECTION_AFTER,
     CRASH_AFTER,
@@ -117,12 +116,12 @@ class _Reins:
         self._ask("DEBUG", "PORT", "CLOSE", self.name)
 
     def state(self, until: str, timeout_ms: int) -> dict[str, Any]:
-        """The state of the worker, as soon as it is one of these, or the time is over."""
+        """Return the state of the worker, as soon as it is one of these, or the time is over."""
         words = ("REST", self.name, "UNTIL", until, "TIMEOUT", timeout_ms)
         return as_map(as_map(self._ask("DEBUG", "FAULT", *words))["workers"][0])
 
     def held(self) -> dict[str, Any] | None:
-        """The client of the worker that was held first."""
+        """Return the client of the worker that was held first."""
         clients = map(as_map, self._ask("DEBUG", "FAULT", "HELD"))
         return next((client for client in clients if client["name"] == self.name), None)
 
@@ -169,13 +168,13 @@ class _ProcessLife:
                     return
             elif self._process.poll() is not None:
                 return
-            elif time.monotonic() > self._until:
+            if time.monotonic() > self._until:
                 if not self._situation.is_done():
                     self._failed = f"it has not ended within {LIFE_S:g} s"
                 return
 
     def error(self, errors: IO[bytes]) -> str:
-        """What ended it, if it ended badly by itself."""
+        """Return what ended it, if it ended badly by itself."""
         status = self._process.returncode
         if self._failed or self.crashed or status in (0, -signal.SIGKILL):
             return self._failed
@@ -197,8 +196,6 @@ class _ProcessLife:
         if words[0] in UNCOUNTED:
             self._reins.release(client)
             return
-        if len(self.calls) >= COMMANDS:
-            raise Unexplorable(f"the worker has sent {COMMANDS} commands: does it end?")
         self._waiting = False
         call = self._call(client["client"], words)
         self._goes_round = self._looks_again(call)

@@ -36,13 +36,13 @@ _ORDINALS: Final = ("first", "second", "third")
 
 
 def without_fault(wrong: str, life: Life) -> str:
-    """The text for a worker that is wrong without any fault."""
+    """Return the text for a worker that is wrong without any fault."""
     lines = ["without any fault it ends wrong:", *_indented(wrong.splitlines()[:LINES_OF_WRONG])]
     return "\n".join([*lines, "  the worker:", *_calls_at_end(life)])
 
 
 def crash_report(exploration: ExplorationResult, found: Sequence[CrashOutcome], again: str) -> str:
-    """The text for scenarios that end wrong, the first of which is shown; ``again`` runs one."""
+    """Return the text for scenarios that end wrong, with the first one; ``again`` runs one."""
     first = found[0]
     lines = [
         f"{len(found)} of {_tried(exploration)} {_end(len(found))} wrong. The first: {first.id}",
@@ -60,7 +60,7 @@ def _end(number: int) -> str:
 
 
 def _tried(exploration: ExplorationResult) -> str:
-    """How many there are, of which so many were wrong: ``24 scenarios``."""
+    """Return how many there are, of which so many were wrong: ``24 scenarios``."""
     unit = exploration.unit[:-1] if exploration.explored == 1 else exploration.unit
     tried = f"{exploration.explored} {unit}"
     if exploration.of is None or exploration.of == exploration.explored:
@@ -73,7 +73,7 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _lives(outcome: CrashOutcome) -> Iterator[str]:
-    """The lives that a fault struck, around it, and the last one."""
+    """Return the lives that a fault struck, around it, and the last one."""
     for number, life in enumerate(outcome.lives):
         if life.faults:
             ordinal = _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
@@ -119,7 +119,7 @@ def _diverged(exploration: ExplorationResult, here: str) -> Iterator[str]:
 
 
 def _others(scenarios: Iterable[Scenario]) -> Iterator[str]:
-    """In one line: ``others: crash-before@3,6,9 crash-after@5,8``."""
+    """Yield one line, or none: ``others: crash-before@3,6,9 crash-after@5,8``."""
     groups: dict[str, list[str]] = {}
     for scenario in scenarios:
         start, _, k = str(scenario).rpartition("@")
@@ -130,7 +130,7 @@ def _others(scenarios: Iterable[Scenario]) -> Iterator[str]:
 
 
 def told_of_two_clean_runs(difference: Divergence) -> str:
-    """The text for a worker that does not repeat itself without any fault."""
+    """Return the text for a worker that does not repeat itself without any fault."""
     return f"two runs without any fault differ: {difference}"
 
 
@@ -138,7 +138,7 @@ def told_of_two_clean_runs(difference: Divergence) -> str:
 
 
 def order_report(exploration: ExplorationResult, found: Sequence[OrderOutcome], how: str) -> str:
-    """The text for orders that end wrong, the first of which is shown; ``how`` says which ones were
+    """Return the text for orders that end wrong, with the first one; ``how`` says which ones were
     tried, such as ``with at most 1 preemption``."""
     first = found[0]
     width = max((len(name) for name, _ in first.lanes), default=0)
@@ -157,7 +157,7 @@ def order_report(exploration: ExplorationResult, found: Sequence[OrderOutcome], 
 
 
 def bound_text(preemptions: int | None) -> str:
-    """The text for a bound on preemptions; empty for none."""
+    """Return the text for a bound on preemptions; empty for none."""
     if preemptions is None:
         return ""
     return f"with at most {preemptions} {'preemption' if preemptions == 1 else 'preemptions'}"

@@ -1,4 +1,4 @@
-"""What an exploration has found."""
+"""What an exploration has found, and how lives of workers end that do not return."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ from typing import NamedTuple
 
 from penstock.explore.scenarios import PlannedFault, Scenario
 from penstock.explore.traces import Call
+
+
+class LifeOver(BaseException):
+    """Ends a worker where it is; no ``except Exception`` of it sees that."""
+
+
+class Unexplorable(AssertionError):
+    """A worker does what cannot be explored; the text says what."""
+
+
+class Crash(LifeOver):
+    """The process of the worker has died."""
+
+
+class AtRest(LifeOver):
+    """The worker waits for what does not come any more."""
 
 
 class Life(NamedTuple):
@@ -32,7 +48,7 @@ class CrashOutcome:
 
     @property
     def id(self) -> str:
-        """What names it for ``--explore``."""
+        """Return what names it for ``--explore``."""
         return str(self.scenario)
 
     @property
@@ -80,12 +96,12 @@ class ExplorationResult:
 
     @property
     def wrong(self) -> list[CrashOutcome | OrderOutcome]:
-        """Those that have ended wrong."""
+        """Return those that have ended wrong."""
         return [outcome for outcome in self.outcomes if outcome.wrong]
 
     @property
     def summary(self) -> str:
-        """How many were tried, in a line: ``120 of 214 scenarios, seconds=30``."""
+        """Return how many were tried, in a line: ``120 of 214 scenarios, seconds=30``."""
         of = "" if self.of is None or self.of == self.explored else f" of {self.of}"
         unit = self.unit[:-1] if self.explored == 1 and not of else self.unit
         return ", ".join([f"{self.explored}{of} {unit}", *self.bounds])

@@ -83,7 +83,7 @@ def is_scenario(text: str) -> bool:
 
 
 def parsed(text: str) -> Scenario:
-    """The scenario that a text such as ``crash-after@2`` names; raises :class:`ValueError`."""
+    """Return the scenario that a text as ``crash-after@2`` names; raises :class:`ValueError`."""
     found = [_FAULT.fullmatch(part) for part in text.split("+")]
     faults = tuple(PlannedFault(match[1], int(match[2])) for match in found if match)
     if len(faults) < len(found):
@@ -92,7 +92,7 @@ def parsed(text: str) -> Scenario:
 
 
 def faults_of(kinds: Iterable[str]) -> tuple[str, ...]:
-    """The faults of these kinds, each of which may be a fault itself; raises
+    """Return the faults of these kinds, each of which may be a fault itself; raises
     :class:`ValueError`."""
     names: list[str] = []
     for kind in [kinds] if isinstance(kinds, str) else kinds:
@@ -105,7 +105,7 @@ def faults_of(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def points(calls: Sequence[Call], kinds: Sequence[str], first: int = 0) -> Iterator[PlannedFault]:
-    """The faults to try at the commands of a life, from the ``first`` on."""
+    """Return the faults to try at the commands of a life, from the ``first`` on."""
     written = False
     for k, call in enumerate(calls):
         if k >= first and not call.queued:
@@ -126,13 +126,13 @@ def _was_queued(calls: Sequence[Call], k: int) -> bool:
 
 
 def plan(calls: Sequence[Call], kinds: Sequence[str]) -> list[Scenario]:
-    """The scenarios of one fault in the first life of a worker."""
+    """Return the scenarios of one fault in the first life of a worker."""
     return [Scenario((fault,)) for fault in points(calls, kinds)]
 
 
 def deeper(scenario: Scenario, calls: Sequence[Call], kinds: Sequence[str]) -> list[Scenario]:
-    """The scenarios with one more fault. ``calls`` are those of the life that its last fault leaves
-    alive: the next one after a crash, else the same one."""
+    """Return the scenarios with one more fault. ``calls`` are those of the life that its last fault
+    leaves alive: the next one after a crash, else the same one."""
     last = scenario.faults[-1]
     first = 0 if last.kind in CRASHES else last.k + 1
     return [Scenario((*scenario.faults, fault)) for fault in points(calls, kinds, first)]
@@ -161,7 +161,7 @@ WHOLE: Final = Shard()
 
 
 def shard(text: str) -> Shard:
-    """The shard that ``1/4`` names; raises :class:`ValueError`."""
+    """Return the shard that ``1/4`` names; raises :class:`ValueError`."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
         raise ValueError(f"{text!r} is no shard; allowed: 1/4, 2/4, 3/4 and 4/4, for example")
@@ -169,6 +169,6 @@ def shard(text: str) -> Shard:
 
 
 def shuffled(scenarios: Sequence[Scenario], seed: int) -> list[Scenario]:
-    """The scenarios in an order at random, the same one for the same seed: what is tried of them
-    before a bound is reached is then from everywhere."""
+    """Return the scenarios in an order at random, the same one for the same seed: what is tried of
+    them before a bound is reached is then from everywhere."""
     return random.Random(seed).sample(scenarios, len(scenarios))

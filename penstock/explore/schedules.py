@@ -19,7 +19,7 @@ LONGEST_PLAIN: Final = 20
 
 
 def schedule_id(choices: Sequence[str], workers: Iterable[str]) -> str:
-    """The name of an order of these workers."""
+    """Return the name of an order of these workers."""
     letters = _letters(workers)
     if letters and len(choices) <= LONGEST_PLAIN:
         return "".join(letters[name] for name in choices)
@@ -30,7 +30,7 @@ def schedule_id(choices: Sequence[str], workers: Iterable[str]) -> str:
 
 
 def parsed_schedule(text: str, workers: Iterable[str]) -> list[str]:
-    """The steps that the name of an order stands for; raises :class:`ValueError`."""
+    """Return the steps that the name of an order stands for; raises :class:`ValueError`."""
     workers = list(workers)
     letters = _letters(workers)
     if letters:
@@ -47,7 +47,7 @@ def parsed_schedule(text: str, workers: Iterable[str]) -> list[str]:
 
 
 def _letters(workers: Iterable[str]) -> dict[str, str]:
-    """A letter for each worker; empty if their first ones do not tell them apart."""
+    """Return a letter for each worker; empty if their first ones do not tell them apart."""
     letters = {name: name[0] for name in workers}
     if len(set(letters.values())) < len(letters) or any(
         not letter.isalpha() for letter in letters.values()

@@ -168,7 +168,7 @@ class Search:
         return tuple(node.chosen for node in self._stack[:depth])
 
     def _node(self, footprints: dict[str, Footprint]) -> Node:
-        """The state behind the stack, with the step that is tried there first."""
+        """Return the state behind the stack, with the step that is tried there first."""
         if not self._stack:
             node = Node(footprints, 0, {})
         else:
@@ -183,8 +183,8 @@ class Search:
         return node
 
     def _asleep(self, last: Node) -> dict[str, Footprint]:
-        """Who sleeps behind a step: whose step was tried instead of it, and does not depend on
-        it."""
+        """Return who sleeps behind a step: whose step was tried instead of it, and does not depend
+        on it."""
         if self._bound is not None:
             return {}
         tried = {name: last.footprints[name] for name in last.done if name in last.footprints}
@@ -225,7 +225,7 @@ class Search:
             node.todo.update(node.footprints)
 
     def _clock(self, name: str) -> dict[str, int]:
-        """Which steps of each worker come before whatever a worker does next."""
+        """Return which steps of each worker come before whatever a worker does next."""
         for event in reversed(self._events):
             if event.name == name:
                 return event.clock

@@ -23,7 +23,7 @@ pre { white-space: pre-wrap }
 
 
 def row(test: str, exploration: Exploration) -> Row:
-    """The table of an exploration of a test; the commands of those that ended wrong."""
+    """Return the table of an exploration of a test; the commands of those that ended wrong."""
     return {
         "test": test,
         "summary": exploration.summary,
@@ -43,12 +43,12 @@ def row(test: str, exploration: Exploration) -> Row:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """The text of a JSON file."""
+    """Return the text of a JSON file."""
     return json.dumps({"explorations": rows}, indent=2) + "\n"
 
 
 def as_html(rows: Sequence[Row]) -> str:
-    """The text of a page that needs no other file."""
+    """Return the text of a page that needs no other file."""
     parts = ["<!DOCTYPE html>", '<html lang="en"><meta charset="utf-8">']
     parts += ["<title>What was explored</title>", f"<style>\n{_STYLE}</style>"]
     parts += ["<h1>What was explored</h1>", *_overview(rows)]
@@ -87,7 +87,7 @@ def _section(each: Row) -> Iterator[str]:
 
 
 def _lanes(commands: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A column for each worker or life, a line for each command."""
+    """Return a column for each worker or life, a line for each command."""
     names = list(dict.fromkeys(name for name, _ in commands))
     yield "<table><tr>" + "".join(f"<th>{escape(name)}" for name in names)
     for name, command in commands:

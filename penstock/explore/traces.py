@@ -49,7 +49,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The first word in capital letters."""
+        """Return the first word in capital letters."""
         return self.words[0].upper()
 
     @property
@@ -62,7 +62,7 @@ class Call:
 
     @property
     def shape(self) -> str:
-        """The command without what differs from run to run."""
+        """Return the command without what differs from run to run."""
         return _VARYING.sub("?", " ".join(self.words))
 
 

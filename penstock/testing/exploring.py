@@ -15,7 +15,7 @@ class Program(Protocol):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The words of its command line."""
+        """Return the words of its command line."""
 
 
 class Outcome(Protocol):
@@ -23,15 +23,15 @@ class Outcome(Protocol):
 
     @property
     def id(self) -> str:
-        """What names it for ``--explore``."""
+        """Return what names it for ``--explore``."""
 
     @property
     def wrong(self) -> str:
-        """What was wrong; empty if nothing was."""
+        """Return what was wrong; empty if nothing was."""
 
     @property
     def lanes(self) -> Iterable[tuple[str, str]]:
-        """The commands in turn, and who sent each."""
+        """Return the commands in turn, and who sent each."""
 
 
 class Exploration(Protocol):
@@ -50,11 +50,11 @@ class Exploration(Protocol):
 
     @property
     def summary(self) -> str:
-        """How many were tried, in a line."""
+        """Return how many were tried, in a line."""
 
     @property
     def outcomes(self) -> Iterable[Outcome]:
-        """How each has ended, in turn."""
+        """Return how each has ended, in turn."""
 
 
 class Explore(Protocol):

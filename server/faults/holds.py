@@ -53,6 +53,6 @@ class Holds:
         return True, self._released.pop(session)
 
     def forget(self, session: Session) -> None:
-        """The client is gone."""
+        """Forgets a client that is gone."""
         self.held.pop(session, None)
         self._released.pop(session, None)

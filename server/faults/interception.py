@@ -298,7 +298,7 @@ class Interception:
         self.update()
 
     def begin_rest(self) -> None:
-        """Somebody is about to wait at :data:`RESTING`, and has to hear of each request."""
+        """Lets who is about to wait at :data:`RESTING` hear of each request."""
         self._state.note(reasons.FAULTS, True)
 
     def follow(self, session: Session) -> None:
@@ -308,8 +308,8 @@ class Interception:
             parked.callback = Stirring(parked.callback, self.stir)
 
     def stir(self) -> None:
-        """A client comes, goes or sends something, or is answered: when that is over, who waits for
-        rest looks again."""
+        """Lets who waits for rest look again, once it is over that a client comes, goes or sends
+        something, or is answered."""
         if not self._stirred and RESTING in self._blocking.waiting:
             self._stirred = True
             asyncio.get_running_loop().call_soon(self._look_again)

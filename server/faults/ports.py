@@ -84,8 +84,8 @@ class WorkerPorts:
         self.protocol = protocol
 
     def name_of(self, session: Session) -> bytes:
-        """The name of the port that a client came in by; of other clients that of CLIENT SETNAME,
-        empty if there is none."""
+        """Return the name of the port that a client came in by; of other clients that of CLIENT
+        SETNAME, empty if there is none."""
         return self._names.get(session.link.laddr, session.name)
 
     def open(self, name: bytes) -> int:

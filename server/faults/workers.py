@@ -49,8 +49,8 @@ class Workers:
         self._ports = ports
 
     def describe(self, session: Session) -> Reply:
-        """What a client does: the fault that holds it (0: none), when its wait ends by itself (Unix
-        milliseconds, -1: never), and the words it is held or parked with."""
+        """Tells what a client does: the fault that holds it (0: none), when its wait ends by itself
+        (Unix milliseconds, -1: never), and the words it is held or parked with."""
         fault, until, words, state = 0, -1, Arguments(), self._state_of(session)
         hold, waiter = self._holds.held.get(session), session.waiter
         if hold is not None:
@@ -84,8 +84,8 @@ class Workers:
         return BUSY if descriptor >= 0 and has_input(descriptor) else IDLE
 
     def find(self, pattern: bytes, by_user: bool, asking: Session) -> Iterator[WorkerState]:
-        """The workers whose names, or users, fit a pattern, in that order; the asking client is
-        none. A pattern that nothing fits is the name of a worker that is gone."""
+        """Yields the workers whose names, or users, fit a pattern, in that order; the asking client
+        is none. A pattern that nothing fits is the name of a worker that is gone."""
         ports = {} if by_user else self._ports.by_name
         found: dict[bytes, list[Session]] = {name: [] for name in ports if matches(pattern, name)}
         for session in self._state.sessions.values():

@@ -25,7 +25,7 @@ AT_REST: Final = (HELD, PARKED, GONE)
 
 
 def held(server: Services, session: Session, args: Arguments) -> Reply:
-    """DEBUG FAULT HELD: whose commands are held, in the order in which that began."""
+    """Lists whose commands are held, in the order in which that began: DEBUG FAULT HELD."""
     if len(args) > 3:
         raise unknown(args)
     interception = server.interception
@@ -63,7 +63,7 @@ class _Rest:
             raise CommandError(fault_errors.bad_rest(", ".join(STATES)))
 
     def begin(self) -> Outcome:
-        """The reply, or the wait for it."""
+        """Return the reply, or the wait for it."""
         outcome = self._look()
         if isinstance(outcome, Wait):
             self._interception.begin_rest()
@@ -99,7 +99,8 @@ class _Rest:
 
 
 def rest(server: Services, session: Session, args: Arguments) -> Outcome:
-    """DEBUG FAULT REST. Not within a transaction, during which nobody else does anything."""
+    """Waits until workers are at rest: DEBUG FAULT REST. Not within a transaction, during which
+    nobody else does anything."""
     waiting = _Rest(server, session, RequestWords(args[3:]))
     require_serving(server, session)
     return waiting.begin()

@@ -275,6 +275,15 @@ def test_what_is_no_function_is_refused(penstock: Penstock) -> None:
         penstock.explore.crashes("node worker.mjs")  # type: ignore[arg-type]
 
 
+def test_a_scenario_alone_that_strikes_nothing_is_no_success(
+    penstock: Penstock, session: exploring.ExploringSession
+) -> None:
+    session.only = "crash-after@9"
+    text = "^crash-after@9 strikes nothing: the worker sends 1 command$"
+    with pytest.raises(AssertionError, match=text):
+        penstock.explore.crashes(lambda client: client.set("a", 1))
+
+
 def test_a_report_has_the_commands_of_all_lives(
     penstock: Penstock, session: exploring.ExploringSession
 ) -> None:

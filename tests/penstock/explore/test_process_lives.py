@@ -141,6 +141,14 @@ def test_a_process_that_does_not_end_is_given_up(
     assert "it has not ended within 0.3 s" in "\n".join(lines)
 
 
+def test_a_process_that_never_stops_asking_is_given_up(
+    penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
+    lines = report(penstock, program("while True: ask('INCR', 'n')"))
+    assert "it has not ended within 0.3 s" in "\n".join(lines)
+
+
 def test_a_program_that_is_not_there_is_named(penstock: Penstock) -> None:
     worker = penstock.explore.process("/nowhere/worker")
     with pytest.raises(AssertionError, match=r"^/nowhere/worker cannot be started: No such file"):
