@@ -44,6 +44,9 @@ from benchmarks.spark_session import NUMBERS, SINKS, Rate, Session, fill, loop
 READY_BATCHES: Final = 8
 """How many batches are measured of the source that has its rows ready."""
 
+PATH: Final = os.pathsep.join([str(ROOT), str(ROOT / "spark" / "pyspark-redis-streams")])
+"""Where Spark finds the data source: by the names in folders, not by what is installed."""
+
 Measured = dict[str, list[float]]
 """Values by the name of what was measured: rows a second, or seconds of a batch."""
 
@@ -148,7 +151,7 @@ def measure_apart(port: int, size: Size, what: str, cpus: Sequence[int]) -> Meas
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": PATH, "PYSPARK_PYTHON": sys.executable},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
