@@ -42,6 +42,7 @@ def shown_name(data: bytes) -> str:
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 NOT_AN_INTEGER: Final = "ERR value is not an integer or out of range"
 NOT_A_FLOAT: Final = "ERR value is not a valid float"
+OUT_OF_RANGE: Final = "ERR value is out of range"
 MUST_BE_POSITIVE: Final = "ERR value is out of range, must be positive"
 SYNTAX: Final = "ERR syntax error"
 NO_SUCH_KEY: Final = "ERR no such key"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from server.commands import load as register_commands
 from server.config.registry import UNSUPPORTED, BadSetting, Config
@@ -20,6 +21,9 @@ from storage.aof.disk import Disk
 
 if TYPE_CHECKING:
     from server.web.http import WebServer
+
+ENCODINGS: Final = ("hash-max-listpack-entries", "hash-max-listpack-value")
+"""Settings that tell up to which size a collection has a compact encoding."""
 
 
 class Server:
@@ -56,6 +60,8 @@ class Server:
         listen("stream-node-max-bytes", lambda value: setattr(limits, "max_bytes", value))
         listen("stream-idmp-duration", lambda value: setattr(limits, "idmp_duration", value))
         listen("stream-idmp-maxsize", lambda value: setattr(limits, "idmp_maxsize", value))
+        for setting in ENCODINGS:
+            listen(setting, partial(setattr, limits.collections, setting.replace("-", "_")))
         listen("client-output-buffer-limit", self.services.traffic.limits.configure)
         listen("loglevel", self.state.log.set_level)
         listen("maxmemory", self._limit_memory)

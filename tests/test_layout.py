@@ -20,7 +20,17 @@ ROOT: Final = Path(__file__).parents[1]
 
 LAYERS: Final[dict[str, list[str]]] = {
     "protocol": [""],
-    "storage": ["errors", "checksums", "chunks", "engine", "types", "keyspace", "rdb", "aof"],
+    "storage": [
+        "errors",
+        "checksums",
+        "chunks",
+        "indexes",
+        "engine",
+        "types",
+        "keyspace",
+        "rdb",
+        "aof",
+    ],
     "server": [
         "runtime",
         "config",
@@ -363,8 +373,8 @@ def test_an_upward_import_is_found(text: str) -> None:
         ("protocol.replies", "from storage.engine import ids\n", "storage.engine.ids"),
         (
             "storage.engine.ids",
-            "from storage.keyspace import indexes\n",
-            "storage.keyspace.indexes",
+            "from storage.keyspace import glob\n",
+            "storage.keyspace.glob",
         ),
         ("storage.engine.ids", "import time\n", "time"),
         ("server.persistence.appender", "import socket\n", "socket"),

@@ -35,6 +35,7 @@ GROUPS: Final = {
     "connection": "connection",
     "delivery": "stream",
     "groups": "stream",
+    "hashes": "hash",
     "keys": "generic",
     "replication": "server",
     "scripting": "scripting",

@@ -108,6 +108,8 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     Integer("databases", 16, 1, INT_MAX, mutable=False),
     Memory("stream-node-max-bytes", 4096),
     Integer("stream-node-max-entries", 100, 0, INT64_MAX),
+    Integer("hash-max-listpack-entries", 512, 0, INT64_MAX),
+    Memory("hash-max-listpack-value", 64),
     Integer("stream-idmp-duration", 100, 1, 86400),
     Integer("stream-idmp-maxsize", 100, 1, 10000),
     KeyspaceEvents("notify-keyspace-events", ""),
@@ -178,9 +180,7 @@ def _unsupported(reason: str, setting: Setting) -> Setting:
 
 UNUSED: Final = (
     *_unused(
-        "there are no hashes, lists, sets or sorted sets",
-        Integer("hash-max-listpack-entries", 512, 0, INT64_MAX),
-        Memory("hash-max-listpack-value", 64),
+        "there are no lists, sets or sorted sets",
         Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX),
         Integer("list-compress-depth", 0, 0, INT_MAX),
         Integer("set-max-intset-entries", 512, 0, INT64_MAX),

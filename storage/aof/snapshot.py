@@ -23,6 +23,8 @@ from storage.engine.limits import StreamLimits
 from storage.engine.pending import Consumer, PendingList
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace, library_words
+from storage.types.collection import Collection
+from storage.types.hash import Hash
 from storage.types.kinds import Value
 from storage.types.strings import words_for_encoding
 
@@ -73,9 +75,14 @@ def _stream(database: Database, key: bytes, stream: Stream) -> Iterator[bytes]:
     return stream_commands(key, stream, database.keyspace.limits)
 
 
+def _collection(database: Database, key: bytes, value: Collection) -> Iterator[bytes]:
+    return (command(*words) for words in value.words(key))
+
+
 _COMMANDS: Final[dict[type, Callable[[Database, bytes, Any], Iterator[bytes]]]] = {
     bytes: _string,
     bytearray: _string,
+    Hash: _collection,
     Stream: _stream,
 }
 """What makes a value anew at a free key, by its class (see :mod:`storage.types.kinds`)."""

@@ -44,6 +44,7 @@ Events = tuple[tuple[str, str], ...]
 GENERIC: Final = "g"
 STRING: Final = "$"
 EXPIRED: Final = "x"
+HASH: Final = "h"
 STREAM: Final = "t"
 NEW: Final = "n"
 OVERWRITTEN: Final = "o"

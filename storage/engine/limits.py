@@ -92,12 +92,43 @@ def _discard(blocks: Sequence[Discardable]) -> None:
         block.discard()
 
 
+class CollectionLimits:
+    """Settings that hashes, lists and sets follow: up to which sizes Redis keeps them in one piece
+    of memory, which their encodings and their order tell; and the :class:`Disposal` that frees what
+    they drop."""
+
+    __slots__ = (
+        "disposal",
+        "hash_max_listpack_entries",
+        "hash_max_listpack_value",
+        "list_max_listpack_size",
+        "set_max_intset_entries",
+        "set_max_listpack_entries",
+        "set_max_listpack_value",
+        "zset_max_listpack_entries",
+        "zset_max_listpack_value",
+    )
+
+    def __init__(self, disposal: Disposal) -> None:
+        self.disposal = disposal
+        self.hash_max_listpack_entries = 512
+        self.hash_max_listpack_value = 64
+        self.list_max_listpack_size = -2
+        self.set_max_intset_entries = 512
+        self.set_max_listpack_entries = 128
+        self.set_max_listpack_value = 64
+        self.zset_max_listpack_entries = 128
+        self.zset_max_listpack_value = 64
+
+
 class StreamLimits:
     """Settings that every stream of a keyspace follows (``stream-node-max-entries`` and so on), the
-    :class:`Disposal` that frees what they drop, and the :class:`Packer` of what they keep."""
+    :class:`Disposal` that frees what values drop, the :class:`Packer` of what they keep, and the
+    limits of ``collections``."""
 
     __slots__ = (
         "_max_bytes",
+        "collections",
         "disposal",
         "idmp_duration",
         "idmp_maxsize",
@@ -113,6 +144,7 @@ class StreamLimits:
         self.idmp_maxsize = 100
         self.disposal = Disposal()
         self.packer = Packer()
+        self.collections = CollectionLimits(self.disposal)
 
     @property
     def max_bytes(self) -> int:

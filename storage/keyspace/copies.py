@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
+from storage.engine.effects import GENERIC, Events
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
+from storage.types.collection import Collection, Words
 from storage.types.kinds import Value, kind_of
+
+RESTORED: Final[Events] = ((GENERIC, "restore"),)
 
 
 class Kept(NamedTuple):
@@ -55,6 +60,15 @@ def _put(database: Database, key: bytes, kept: Kept) -> None:
     value, at = kept.value, kept.expires_at
     if isinstance(value, Stream):
         database.put_back(key, value, at)
+    elif isinstance(value, Collection):
+        database.put(key, value.copy(), again(key, value, at), RESTORED, at)
     else:
         database.set_string(key, bytes(value), at, "restore", kept.encoding)
     database.used[key] = kept.used
+
+
+def again(key: bytes, value: Collection, expires_at: int | None) -> Iterator[Words]:
+    """Yield the commands that make a collection anew at a free key, with its expiry."""
+    yield from value.words(key)
+    if expires_at is not None:
+        yield (b"PEXPIREAT", key, b"%d" % expires_at)

@@ -1,21 +1,18 @@
-"""Databases: which key holds what, and until when.
-
-:mod:`storage.types.kinds` says what a value may be. Reading a key that is past its expiry removes
-it first, which emits an effect like any other removal.
-"""
+"""Databases: what is done to keys and their values, and the effects of that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import filterfalse, islice, repeat
 from typing import Final
 
 from storage.engine.effects import (
     DELETED,
     GENERIC,
-    HAS_EXPIRED,
+    NEW,
+    OVERWRITTEN,
+    TYPE_CHANGED,
     Changed,
-    Effect,
     Events,
     Flushed,
     KeyCopied,
@@ -30,15 +27,20 @@ from storage.engine.effects import (
 from storage.engine.groups import Group
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.errors import WrongType
-from storage.keyspace.indexes import ExpiryQueue, ScanIndex
+from storage.indexes import ScanIndex
+from storage.keyspace.tables import KeyspaceState, KeyTable
+from storage.types.collection import Collection, Words
 from storage.types.kinds import Value, kind_of
-from storage.types.strings import Lending, Piece, news_of, overwrite, words_for_encoding
+from storage.types.strings import Piece, news_of, overwrite, words_for_encoding
 
 _NONE: Final[set[bytes]] = set()
 
 _EXPIRE: Final[Events] = ((GENERIC, "expire"),)
 _PERSIST: Final[Events] = ((GENERIC, "persist"),)
+
+_CREATED: Final[Events] = ((NEW, "new"),)
+_REPLACED: Final[Events] = ((OVERWRITTEN, "overwritten"),)
+_RETYPED: Final[Events] = ((OVERWRITTEN, "overwritten"), (TYPE_CHANGED, "type_changed"))
 
 _FUNCTION: Final = b"FUNCTION"
 
@@ -48,150 +50,16 @@ def _differ(former: Value | None, value: Value) -> bool:
     return former is not None and kind_of(former) is not kind_of(value)
 
 
-class Database:
+class Database(KeyTable):
     """A numbered database of a :class:`Keyspace`."""
 
-    __slots__ = (
-        "_expiries",
-        "emit",
-        "encodings",
-        "expires",
-        "index",
-        "keyspace",
-        "scan",
-        "used",
-        "values",
-    )
-
-    def __init__(self, keyspace: Keyspace, index: int) -> None:
-        self.keyspace = keyspace
-        self.index = index
-        self.emit: Callable[[Effect], None] = keyspace.effects.append
-        self.values: dict[bytes, Value] = {}
-        self.expires: dict[bytes, int] = {}
-        self.used: dict[bytes, int] = {}
-        """When each key was last used; a stream knows itself when it was read or changed."""
-        self.encodings: dict[bytes, str] = {}
-        """The encodings of strings where they do not follow from the value."""
-        self._expiries = ExpiryQueue(self.expires)
-        self.scan = ScanIndex()
-        """The index for SCAN."""
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    # --- looking up -----------------------------------------------------------------------
-
-    def get(self, key: bytes) -> Value | None:
-        """The key's value, or ``None`` if there is none or it has expired."""
-        if self.expires:
-            self._expire_if_due(key)
-        return self.values.get(key)
-
-    def inspect(self, key: bytes) -> Value | None:
-        """Like :meth:`get`, and counts a hit or a miss; it is no use of the key."""
-        value = self.get(key)
-        if value is None:
-            self.keyspace.misses += 1
-        else:
-            self.keyspace.hits += 1
-        return value
-
-    def read(self, key: bytes, *, touch: bool = True) -> Value | None:
-        """Like :meth:`inspect`, for a command that reads: reports a miss, updates the time of use.
-
-        With ``touch`` false the time of use stays, as for a command that reads no value."""
-        value = self.inspect(key)
-        if value is None:
-            if self.keyspace.on_miss is not None:
-                self.keyspace.on_miss(self.index, key)
-        elif type(value) is Stream and touch:
-            value.used_ms = self.keyspace.now_ms
-        elif touch:
-            self.used[key] = self.keyspace.now_ms
-        return value
-
-    def use(self, key: bytes) -> Value | None:
-        """Like :meth:`get`, for a command that may change the key: updates the time of use."""
-        value = self.get(key)
-        if value is not None:
-            self.used[key] = self.keyspace.now_ms
-        return value
-
-    def stream(self, key: bytes) -> Stream | None:
-        """The stream at the key, or ``None``; raises :class:`WrongType` for a string. Updates the
-        time of use."""
-        if self.expires:
-            self._expire_if_due(key)
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if type(value) is Stream:
-            value.used_ms = self.keyspace.now_ms
-            return value
-        self.used[key] = self.keyspace.now_ms
-        raise WrongType
-
-    def used_at(self, key: bytes) -> int:
-        """When an existing key was last used."""
-        value, used = self.values[key], self.used[key]
-        return max(used, value.used_ms) if type(value) is Stream else used
-
-    def stream_to_read(self, key: bytes) -> Stream | None:
-        """Like :meth:`stream`, for a command that reads (see :meth:`read`)."""
-        value = self.read(key)
-        if value is None or type(value) is Stream:
-            return value
-        raise WrongType
-
-    def string(self, key: bytes) -> bytes | None:
-        """The string at the key, or ``None``; raises :class:`WrongType` for a stream."""
-        return self._whole(key, self.get(key))
-
-    def string_to_read(self, key: bytes, *, touch: bool = True) -> bytes | None:
-        """Like :meth:`string`, for a command that reads (see :meth:`read`)."""
-        return self._whole(key, self.read(key, touch=touch))
-
-    def _whole(self, key: bytes, value: Value | None) -> bytes | None:
-        if value is None or type(value) is bytes:
-            return value
-        if type(value) is bytearray:
-            whole = self.values[key] = bytes(value)
-            return whole
-        raise WrongType
-
-    def buffer(self, key: bytes) -> bytes | bytearray | None:
-        """Like :meth:`string`, for a command that reads parts of the string, without copying it.
-        The result must be lent, not kept: it may be edited in place."""
-        return _string_only(self.get(key))
-
-    def buffer_to_read(self, key: bytes, *, touch: bool = True) -> bytes | bytearray | None:
-        """Like :meth:`buffer`, for a command that reads (see :meth:`read`)."""
-        return _string_only(self.read(key, touch=touch))
-
-    def _expire_if_due(self, key: bytes) -> None:
-        at = self.expires.get(key)
-        if at is not None and self.keyspace.is_due(at):
-            self._remove(key)
-            self.keyspace.expired += 1
-            self.emit(Changed(self.index, (key,), (b"DEL", key), HAS_EXPIRED, True))
+    __slots__ = ()
 
     # --- changing -------------------------------------------------------------------------
 
     def attach(self, key: bytes, value: Value) -> None:
         """Puts a value at a key without an effect: the next effect implies it, or it is loaded."""
         self._place(key, value)
-
-    def load(self, key: bytes, value: Value, expires_at: int | None = None) -> None:
-        """Puts a value at a key without an effect while a file is loaded; others may look at the
-        database after :meth:`index_loaded` again."""
-        self.values[key] = value
-        if self.expires:
-            self.expires.pop(key, None)
-        if self.encodings:
-            self.encodings.pop(key, None)
-        if expires_at is not None:
-            self.schedule(key, expires_at)
 
     def load_piece(self, key: bytes, offset: int, data: bytes) -> None:
         """Like :meth:`overwrite`, without an effect while a file is loaded."""
@@ -285,6 +153,45 @@ class Database:
         """Emits what gives a string its encoding, if it takes a command; it is no change."""
         if words:
             self.emit(Changed(self.index, (), words, weight=0))
+
+    def changed(
+        self,
+        key: bytes,
+        value: Collection,
+        words: Words,
+        events: Events,
+        *,
+        wakes: bool = False,
+        weight: int = 1,
+    ) -> None:
+        """Tells what was done to the collection of a key: it is stored if it is new, and goes with
+        its key if it is empty. ``words`` are the command that does the same elsewhere."""
+        if not len(value):
+            self._remove(key)
+            events += DELETED
+        elif key not in self.values:
+            self._place(key, value)
+            events = _CREATED + events
+            wakes = True
+        self.emit(Changed(self.index, (key,), words, events, wakes, weight))
+
+    def put(
+        self,
+        key: bytes,
+        value: Collection,
+        words: Iterable[Words],
+        events: Events,
+        expires_at: int | None = None,
+    ) -> None:
+        """Puts a collection that is not empty at the key, replacing any value and expiry;
+        ``words`` are commands that do the same elsewhere."""
+        former = self.get(key)
+        news = _CREATED if former is None else _RETYPED if _differ(former, value) else _REPLACED
+        self._place(key, value, expires_at)
+        events = news + events
+        for command in words:
+            self.emit(Changed(self.index, (key,), command, events, True))
+            events = ()
 
     def edit(self, key: bytes) -> bytearray:
         """The string at the key for editing in place; an empty one, not stored, if there is none.
@@ -399,11 +306,6 @@ class Database:
         self.schedule(key, at)
         self.emit(Changed(self.index, (key,), (b"PEXPIREAT", key, b"%d" % at), _EXPIRE))
 
-    def schedule(self, key: bytes, at: int) -> None:
-        """Lets an existing key expire at ``at``, without an effect."""
-        self.expires[key] = at
-        self._expiries.push(at, key)
-
     def persist(self, key: bytes) -> bool:
         """Removes the key's expiry; false if it had none."""
         if self.use(key) is None or self.expires.pop(key, None) is None:
@@ -448,36 +350,6 @@ class Database:
         self._begin()
         self.emit(Flushed(self.index, held.keys()))
 
-    def _begin(self) -> None:
-        """Replaces all tables by empty ones."""
-        self.values = {}
-        self.expires = {}
-        self.used = {}
-        self.encodings = {}
-        self._expiries = ExpiryQueue(self.expires)
-        self.scan = ScanIndex()
-
-    def _place(
-        self,
-        key: bytes,
-        value: Value,
-        expires_at: int | None = None,
-        encoding: str | None = None,
-    ) -> None:
-        if key not in self.values:
-            self.scan.add(key)
-        self.used[key] = self.keyspace.now_ms
-        self.load(key, value, expires_at)
-        if encoding is not None:
-            self.encodings[key] = encoding
-
-    def _remove(self, key: bytes) -> None:
-        del self.values[key]
-        self.expires.pop(key, None)
-        self.encodings.pop(key, None)
-        if self.used.pop(key, None) is not None:
-            self.scan.discard(key)
-
     def expire_due(self, most: int) -> int:
         """Removes up to ``most`` keys that are past their expiry; returns how many it examined."""
         keys = list(self._expiries.due(self.keyspace.due_ms, most))
@@ -486,15 +358,6 @@ class Database:
         return len(keys)
 
     # --- walking --------------------------------------------------------------------------
-
-    def is_overdue(self, key: bytes) -> bool:
-        """Whether the key exists and is past its expiry."""
-        at = self.expires.get(key)
-        return at is not None and self.keyspace.is_due(at)
-
-    def overdue(self) -> set[bytes]:
-        """The keys that are past their expiry and not removed yet."""
-        return set(self._expiries.overdue(self.keyspace.due_ms))
 
     def check(self) -> None:
         """Verifies the invariants of the database and of every stream in it."""
@@ -509,61 +372,21 @@ class Database:
                 assert self.encodings[key] == "raw"
 
 
-def _string_only(value: Value | None) -> bytes | bytearray | None:
-    if value is None or type(value) is bytes or type(value) is bytearray:
-        return value
-    raise WrongType
-
-
 def library_words(code: bytes) -> tuple[bytes, ...]:
     """Return the command that loads a library, whatever is there by its name."""
     return (_FUNCTION, b"LOAD", b"REPLACE", code)
 
 
-class Keyspace:
-    """All databases, the time of the running command, and the effects it has had so far."""
+class Keyspace(KeyspaceState):
+    """All databases, and the libraries of functions."""
 
-    __slots__ = (
-        "databases",
-        "due_by",
-        "effects",
-        "expired",
-        "hits",
-        "lending",
-        "libraries",
-        "limits",
-        "misses",
-        "now_ms",
-        "on_miss",
-        "policies",
-    )
+    __slots__ = ("databases", "libraries")
 
     def __init__(self, databases: int = 16, limits: StreamLimits | None = None) -> None:
-        self.effects: list[Effect] = []
-        self.limits = limits or StreamLimits()
-        self.lending = Lending()
-        self.now_ms = 0
-        self.due_by: Callable[[int], int] = lambda now_ms: now_ms
-        """Tells up to which time things are due at the time of a command: storage has no clock."""
-        self.hits = 0
-        self.misses = 0
-        self.on_miss: Callable[[int, bytes], None] | None = None
-        """Called with each key that a reading command did not find, and the database's index."""
-        self.expired = 0
-        self.policies = False
-        """Whether a stream or a group ever had a policy of its own."""
+        super().__init__(limits)
         self.libraries: dict[bytes, bytes] = {}
         """The code of each library of functions, which belongs to no database."""
         self.databases = [Database(self, index) for index in range(databases)]
-
-    @property
-    def due_ms(self) -> int:
-        """Up to which time things are due for the running command."""
-        return self.due_by(self.now_ms)
-
-    def is_due(self, at: int) -> bool:
-        """Whether what is to happen at a time is due; of what is far away that takes no call."""
-        return at <= self.now_ms and at <= self.due_by(self.now_ms)
 
     def keep_library(self, db: int, name: bytes, code: bytes) -> None:
         """Stores a library's code; ``db`` is the database of the client that loaded it."""

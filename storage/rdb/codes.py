@@ -37,6 +37,11 @@ END: Final = 0xFF
 # --- types of values -------------------------------------------------------------------------
 
 STRING: Final = 0
+HASH: Final = 4
+HASH_ZIPMAP: Final = 9
+HASH_ZIPLIST: Final = 13
+HASH_LISTPACK: Final = 16
+HASHES: Final = (HASH, HASH_ZIPMAP, HASH_ZIPLIST, HASH_LISTPACK)
 STREAM_5_0: Final = 15
 STREAM_7_0: Final = 19
 STREAM_7_2: Final = 21

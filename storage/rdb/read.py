@@ -6,13 +6,14 @@ caller decides what becomes of them, and keeps nothing if :class:`DamagedRDB` is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
+from storage.rdb.read_collections import read_hash
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.kinds import Value
 
@@ -184,10 +185,18 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
     Raises :class:`DamagedRDB`."""
     if kind == codes.STRING:
         return source.string()
-    if kind in codes.STREAMS:
-        return read_stream(source, kind, limits)
+    read = _READERS.get(kind)
+    if read is not None:
+        return read(source, kind, limits)
     skip_value(source, kind)
     return None
+
+
+_READERS: Final[dict[int, Callable[[Source, int, StreamLimits], Value]]] = {
+    **dict.fromkeys(codes.STREAMS, read_stream),
+    **dict.fromkeys(codes.HASHES, read_hash),
+}
+"""What reads the types of values that Penstock holds, beside strings."""
 
 
 # --- payloads --------------------------------------------------------------------------------
@@ -253,7 +262,7 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 _STRINGS: Final = {1: "list", 2: "set", 14: "list"}
 """Types that are a number and so many strings."""
 _ONE: Final = {
-    **dict.fromkeys((9, 13, 16), "hash"),
+    **dict.fromkeys(codes.HASHES, "hash"),
     **dict.fromkeys((11, 20), "set"),
     **dict.fromkeys((12, 17), "zset"),
     10: "list",

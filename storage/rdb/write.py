@@ -26,6 +26,7 @@ from storage.engine.pending import Consumer, PendingEntry
 from storage.engine.stream import Stream, unsigned
 from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes, listpack
+from storage.types.hash import Hash
 from storage.types.kinds import Value
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
@@ -197,6 +198,16 @@ def _any_version(value: Value) -> int:
     return codes.REDIS_7_0
 
 
+# --- collections -----------------------------------------------------------------------------
+
+
+def _hash(value: Hash, version: int) -> Iterator[bytes]:
+    """Every field with its value."""
+    yield length(len(value))
+    for field, text in value.fields.items():
+        yield string(field) + string(text)
+
+
 # --- streams ---------------------------------------------------------------------------------
 
 
@@ -326,6 +337,7 @@ _STRING: Final = _Form(_string_type, _string_pieces, _any_version)
 _FORMS: Final[dict[type, _Form]] = {
     bytes: _STRING,
     bytearray: _STRING,
+    Hash: _Form(lambda version: codes.HASH, _hash, _any_version),
     Stream: _Form(_stream_type, _stream, _version_of_times),
 }
 """How values are stored, by their class (see :mod:`storage.types.kinds`)."""

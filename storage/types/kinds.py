@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from storage.engine.stream import Stream
+from storage.types.collection import Collection
+from storage.types.hash import Hash
 from storage.types.strings import Buffer, encoding_of
 
-Value = Stream | bytes | bytearray
+Value = Stream | Collection | bytes | bytearray
 
 
 class Kind(NamedTuple):
@@ -29,18 +31,27 @@ class Kind(NamedTuple):
     """What OBJECT ENCODING says of a value of which nothing else is known."""
     check: Callable[[Any], None]
     """Verifies the invariants of a value."""
+    sizes: str = ""
+    """What INFO keysizes calls the lengths of such values; empty if it tells of none."""
 
 
 def _nothing_to_check(value: Buffer) -> None:
     """Any bytes are a string."""
 
 
-STRING: Final = Kind("string", bytes, len, encoding_of, _nothing_to_check)
+STRING: Final = Kind("string", bytes, len, encoding_of, _nothing_to_check, "strings_sizes")
 STREAM: Final = Kind(
     "stream", Stream.copy, Stream.memory_usage, lambda stream: "stream", Stream.check
 )
 
-KINDS: Final[dict[type, Kind]] = {Stream: STREAM, bytes: STRING, bytearray: STRING}
+HASH: Final = Kind("hash", Hash.copy, Hash.memory, Hash.encoding, Hash.check, "hashes_items")
+
+KINDS: Final[dict[type, Kind]] = {
+    bytes: STRING,
+    bytearray: STRING,
+    Hash: HASH,
+    Stream: STREAM,
+}
 
 
 def kind_of(value: Value) -> Kind:

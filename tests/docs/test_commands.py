@@ -14,7 +14,7 @@ from tools.docs.commands_page import DOCS, pages
 OF_REDIS = set((ROOT / "tests/server/data/commands-8.0.6.txt").read_text().split())
 """What COMMAND LIST of Redis 8.0.6 has, without subcommands and commands of modules."""
 
-OF_OTHER_SERVERS = {"spark.md": {"HGET", "HMGET", "HSET"}}
+OF_OTHER_SERVERS: dict[str, set[str]] = {}
 """What pages say is called on another server than Penstock."""
 
 

@@ -7,6 +7,8 @@ from typing import Any
 from storage.engine.groups import Group
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
+from storage.types.collection import Collection
+from storage.types.kinds import Value
 
 
 def picture(keyspace: Keyspace) -> dict[int, Any]:
@@ -15,10 +17,14 @@ def picture(keyspace: Keyspace) -> dict[int, Any]:
 
 
 def _database(db: Database) -> dict[bytes, Any]:
-    return {
-        key: (_stream(value) if isinstance(value, Stream) else bytes(value), db.expires.get(key))
-        for key, value in db.values.items()
-    }
+    return {key: (_plain(key, value), db.expires.get(key)) for key, value in db.values.items()}
+
+
+def _plain(key: bytes, value: Value) -> Any:
+    """A collection is pictured by the commands that make it anew, with its encoding."""
+    if isinstance(value, Collection):
+        return [*value.words(key), value.encoding()]
+    return _stream(value) if isinstance(value, Stream) else bytes(value)
 
 
 def _stream(stream: Stream) -> dict[str, Any]:

@@ -44,6 +44,7 @@ ONLY: Final = {
     "server/acl": "selector users",
     "server/clients": "access blocking keyspace_events tracking watch",
     "server/commands/connection": "connection",
+    "server/commands/hashes": "hashes",
     "server/commands/keys": "expiry keys",
     "server/commands/strings": "counters strings",
     "server/config": "policies",
@@ -52,7 +53,7 @@ ONLY: Final = {
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",
     "server/state": "server_state session timings",
-    "storage": "chunks errors",
+    "storage": "chunks errors indexes",
 }
 """The modules of other rooms that are compiled, as the same commands pass through them, or hold
 their objects: one of a module that is not compiled is a dictionary to compiled code."""

@@ -33,6 +33,7 @@ _FAMILIES: Final = {
     "penstock": ("penstock", "Delivery", "Only Penstock has these.\n\n"),
     "generic": ("keys", "Keys", ""),
     "string": ("strings", "Strings", ""),
+    "hash": ("hashes", "Hashes", ""),
     "bitmap": ("bitmaps", "Bitmaps", ""),
     "transactions": ("transactions", "Transactions", ""),
     "pubsub": ("pubsub", "Pub/sub", ""),

@@ -25,6 +25,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
         ["storage/types/strings.py", "server/commands/strings/"],
         ["storage/types/test_strings.py", "server/commands/strings/"],
     ),
+    "hashes": (
+        ["storage/types/hash.py", "server/commands/hashes/"],
+        ["storage/types/test_hash.py", "server/commands/hashes/"],
+    ),
     "the append-only file": (
         ["storage/aof/", "server/persistence/", "penstock/check_aof.py"],
         ["storage/aof/", "server/persistence/", "durability/", "penstock/test_check_aof.py"],

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-from protocol import errors
 from protocol.encoder import array, bulk
-from protocol.errors import CommandError
 from protocol.replies import Bulk, Reply
 from server.commands.declare import command
-from server.commands.keys import errors as key_errors
+from server.commands.keys.scan_options import STEP, ScanOptions, scan_cursor
 from server.core.outcomes import Steps, Work
 from server.core.table import Arguments
-from server.runtime.arguments import integer, parse_integer
 from server.services import Services
 from server.state.session import Session
+from storage.indexes import Bucket
 from storage.keyspace.databases import Database
 from storage.keyspace.glob import Matcher, matcher
-from storage.keyspace.indexes import Bucket
 from storage.types.kinds import Value, kind_of
 
-_CURSORS: Final = 2**64
-_LENIENT_CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)")
-_CURSOR_DIGITS: Final = 20
-_PAGE: Final = 10
-"""How many keys SCAN looks at when it is not told."""
-_STEP: Final = 1000
-"""How many keys it looks at in one step, at most about."""
 _BUCKETS: Final = 128
 """Of how many buckets KEYS takes the keys in one step."""
 
@@ -101,17 +90,17 @@ def randomkey(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def scan(server: Services, session: Session, args: Arguments) -> Steps:
     """The cursor to go on with (0: there is nothing more), and the keys of this page."""
-    cursor = _cursor(args[1])
-    return Steps(_page(session.db, cursor, _ScanOptions(args)))
+    cursor = scan_cursor(args[1])
+    return Steps(_page(session.db, cursor, ScanOptions(args, 2, typed=True)))
 
 
-def _page(database: Database, cursor: int, options: _ScanOptions) -> Work:
+def _page(database: Database, cursor: int, options: ScanOptions) -> Work:
     """The reply of SCAN. Keys may come and go between its steps as between its calls."""
     left = options.count
     found: list[bytes] = []
     while True:
-        cursor, page = database.scan.page(cursor, min(left, _STEP))
-        found += [bulk(key) for key in page if options.accept(database, key)]
+        cursor, page = database.scan.page(cursor, min(left, STEP))
+        found += [bulk(key) for key in page if _is_wanted(database, key, options)]
         left -= len(page)
         if not cursor or left <= 0:
             break
@@ -119,57 +108,11 @@ def _page(database: Database, cursor: int, options: _ScanOptions) -> Work:
     return [b"*2\r\n", bulk(b"%d" % cursor), array(found)]
 
 
-class _ScanOptions:
-    """The options of SCAN: which of the keys that it comes past it returns."""
-
-    __slots__ = ("count", "fits", "type")
-
-    def __init__(self, args: Arguments) -> None:
-        self.count = _PAGE
-        self.fits: Matcher | None = None
-        self.type: bytes | None = None
-        for at in range(2, len(args), 2):
-            self._take(args[at].upper(), args[at + 1 : at + 2])
-
-    def _take(self, name: bytes, value: list[bytes]) -> None:
-        if name == b"NOVALUES":
-            raise CommandError(key_errors.NOVALUES_OUTSIDE_HSCAN)
-        if not value:
-            raise CommandError(errors.SYNTAX)
-        if name == b"COUNT":
-            self.count = integer(value[0])
-            if self.count < 1:
-                raise CommandError(errors.SYNTAX)
-        elif name == b"MATCH":
-            self.fits = None if value[0] == b"*" else matcher(value[0])
-        elif name == b"TYPE":
-            self.type = value[0].lower()
-        else:
-            raise CommandError(errors.SYNTAX)
-
-    def accept(self, database: Database, key: bytes) -> bool:
-        """Whether the key is there, and is what the options ask for."""
-        if self.fits is not None and not self.fits(key):
-            return False
-        if self.type is None:
-            return database.get(key) is not None
-        value = database.inspect(key)
-        return value is not None and self.type == type_name(value).encode()
-
-
-def _cursor(arg: bytes) -> int:
-    value = parse_integer(arg)
-    if value is None:
-        value = _lenient_cursor(arg.split(b"\0", 1)[0])
-    if not 0 <= value < _CURSORS:
-        raise CommandError(key_errors.INVALID_CURSOR)
-    return value
-
-
-def _lenient_cursor(text: bytes) -> int:
-    """Read what is no integer in the strict form as C's strtoul does; -1 if that fails."""
-    match = _LENIENT_CURSOR.fullmatch(text)
-    if match is None or len(match[2]) > _CURSOR_DIGITS:
-        return -1
-    value = int(match[2])
-    return -value % _CURSORS if match[1] == b"-" and value < _CURSORS else value
+def _is_wanted(database: Database, key: bytes, options: ScanOptions) -> bool:
+    """Whether the key is there, and is what the options ask for."""
+    if options.fits is not None and not options.fits(key):
+        return False
+    if options.type is None:
+        return database.get(key) is not None
+    value = database.inspect(key)
+    return value is not None and options.type == type_name(value).encode()

@@ -20,11 +20,13 @@ from server.services import Services
 from server.state.session import Session
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
+from storage.keyspace.copies import RESTORED
 from storage.keyspace.databases import Database
 from storage.rdb import codes
 from storage.rdb.read import OtherType, WrongFooter, restore
 from storage.rdb.source import DamagedRDB
 from storage.rdb.write import dump
+from storage.types.collection import Collection
 from storage.types.kinds import Value, kind_of
 
 _KEYS: Final = [KeySpec("RO", index=2)]
@@ -63,7 +65,7 @@ def references(database: Database, key: bytes) -> int:
 
 @command("OBJECT ENCODING", summary="Names the form in which a value is kept.")
 def encoding(server: Services, session: Session, args: Arguments) -> Reply:
-    """``int``, ``embstr``, ``raw`` or ``stream``; null for no key."""
+    """``int``, ``listpack`` and so on; null for no key."""
     return None if session.db.inspect(args[2]) is None else encoding_of(session.db, args[2])
 
 
@@ -121,7 +123,7 @@ _MOST_FREQUENT: Final = 255
     flags="readonly",
     since="2.6.0",
     summary="Gives a value as a payload that RESTORE takes.",
-    complexity="O(N) in the number of entries of a stream and their length.",
+    complexity="O(N) in the number of elements and their length.",
     syntax="key",
     keys=[KeySpec("RO access")],
     tips=("nondeterministic_output",),
@@ -167,7 +169,7 @@ class _RestoreOptions:
 
 _restorer = partial(
     command,
-    complexity="O(N) in the number of entries of a stream and their length.",
+    complexity="O(N) in the number of elements and their length.",
     syntax="key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
     keys=[KeySpec("OW update")],
     history=[
@@ -227,7 +229,7 @@ def _value(payload: bytes, limits: StreamLimits) -> Value:
     except WrongFooter:
         raise CommandError(key_errors.WRONG_PAYLOAD) from None
     except OtherType as error:
-        where = f"a {error.kind}, where only streams and strings can be restored"
+        where = f"a {error.kind}, which is no type that this server has"
         raise CommandError(f"{key_errors.DAMAGED_PAYLOAD}: {where}") from None
     except DamagedRDB:
         raise CommandError(key_errors.DAMAGED_PAYLOAD) from None
@@ -236,5 +238,9 @@ def _value(payload: bytes, limits: StreamLimits) -> Value:
 def _place(database: Database, key: bytes, value: Value, expires_at: int | None) -> None:
     if isinstance(value, Stream):
         database.restore_stream(key, value, dump(value, codes.REDIS_7_0), expires_at)
+    elif isinstance(value, Collection):
+        ttl = b"%d" % (expires_at or 0)
+        words = (b"RESTORE", key, ttl, dump(value), b"REPLACE", b"ABSTTL")
+        database.put(key, value, [words], RESTORED, expires_at)
     else:
         database.set_string(key, bytes(value), expires_at, "restore")

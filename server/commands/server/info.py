@@ -11,10 +11,10 @@ import os
 import selectors
 import struct
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from protocol.replies import Reply, Verbatim
 from server.clients.blocking import SYNCED
@@ -35,6 +35,7 @@ from server.services import Services
 from server.state.server_state import Phase
 from server.state.session import Session
 from storage.keyspace.databases import Database, Keyspace
+from storage.types.kinds import kind_of
 
 
 @command(
@@ -512,9 +513,13 @@ def _average_ttl(database: Database, now: int) -> int:
     return sum(sample) // len(sample) if sample else 0
 
 
+SIZES: Final = ("strings_sizes", "lists_items", "sets_items", "zsets_items", "hashes_items")
+"""What INFO keysizes tells of, in the order of Redis."""
+
+
 def key_sizes(keyspace: Keyspace) -> Generator[None, None, Fields]:
-    """How many strings are of which length, rounded down to a power of two, by database. It looks
-    at every key, so it gives way from time to time."""
+    """How many values of each type are of which length, rounded down to a power of two, by
+    database. It looks at every key, so it gives way from time to time."""
     held = {
         database.index: list(database.values.values())
         for database in keyspace.databases
@@ -522,18 +527,24 @@ def key_sizes(keyspace: Keyspace) -> Generator[None, None, Fields]:
     }
     found: Fields = {}
     for index, values in held.items():
-        counts: Counter[int] = Counter()
+        counts: dict[str, Counter[int]] = defaultdict(Counter)
         for first in range(0, len(values), SIZES_AT_ONCE):
-            some = values[first : first + SIZES_AT_ONCE]
-            counts.update(len(value) for value in some if isinstance(value, bytes | bytearray))
+            some: list[Any] = values[first : first + SIZES_AT_ONCE]
+            for value in some:
+                if name := kind_of(value).sizes:
+                    counts[name][1 << len(value).bit_length() >> 1] += 1
             yield
-        bins: Counter[int] = Counter()
-        for length, count in counts.items():
-            bins[1 << length.bit_length() >> 1] += count
-        if bins:
-            text = ",".join(f"{size}={count}" for size, count in sorted(bins.items()))
-            found[f"db{index}_distrib_strings_sizes"] = text
+        for name in filter(counts.__contains__, SIZES):
+            bins = sorted(counts[name].items())
+            text = ",".join(f"{_in_units(size)}={count}" for size, count in bins)
+            found[f"db{index}_distrib_{name}"] = text
     return found
+
+
+def _in_units(size: int) -> str:
+    """A power of two as INFO keysizes writes it: 512, 1K, 2K."""
+    power = max(size.bit_length() - 1, 0) // 10
+    return f"{size >> 10 * power}{' KMGTPE'[power].strip()}"
 
 
 SECTIONS: Final[dict[str, Callable[[Services], Fields]]] = {

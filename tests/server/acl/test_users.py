@@ -150,10 +150,10 @@ class TestRules:
         assert made(users, b"reset", *user.line().split()[2:]).line() == user.line()
 
     def test_who_may_do_all_that_is_here_is_not_limited_by_what_is_not(self, users: Users) -> None:
-        assert made(users, b"+hset", b"+@hash", b"+hget|x").root.allowed == set()
+        assert made(users, b"+geoadd", b"+@geo", b"+geodist|x").root.allowed == set()
         users.remove(b"u")
-        assert not made(users, b"~*", b"&*", b"+@all", b"-hset").limited
-        assert made(users, b"~*", b"&*", b"+@all", b"-get", b"+hset").limited
+        assert not made(users, b"~*", b"&*", b"+@all", b"-geoadd").limited
+        assert made(users, b"~*", b"&*", b"+@all", b"-get", b"+geoadd").limited
 
     @pytest.mark.parametrize(
         ("rule", "reason"),
@@ -161,11 +161,11 @@ class TestRules:
             (b"+nosuch", "Unknown command or category name in ACL"),
             (b"-nosuch", "Unknown command or category name in ACL"),
             (b"+host:", "Unknown command or category name in ACL"),
-            (b"-hset|x", "Unknown command or category name in ACL"),
-            (b"+hset|x|y", "Unknown command or category name in ACL"),
+            (b"-geoadd|x", "Unknown command or category name in ACL"),
+            (b"+geoadd|x|y", "Unknown command or category name in ACL"),
             (b"+module|nosuch", "Unknown command or category name in ACL"),
             (b"+module|load|x", "Allowing first-arg of a subcommand is not supported"),
-            (b"+hset|", "Syntax error"),
+            (b"+geoadd|", "Syntax error"),
         ],
     )
     def test_other_names_are_refused(self, users: Users, rule: bytes, reason: str) -> None:
@@ -180,10 +180,10 @@ class TestRules:
         self, users: Users
     ) -> None:
         client = Direct().client()
-        client.send("ACL", "SETUSER", "u", "+hset", "~*")
-        assert client.ask("ACL", "CAT", "hash") == []
-        assert str(client.ask("ACL", "DRYRUN", "u", "hset", "k", "f", "v")) == (
-            "ERR Command 'hset' not found"
+        client.send("ACL", "SETUSER", "u", "+geoadd", "~*")
+        assert client.ask("ACL", "CAT", "geo") == []
+        assert str(client.ask("ACL", "DRYRUN", "u", "geoadd", "k", "1", "2", "m")) == (
+            "ERR Command 'geoadd' not found"
         )
 
     def test_words_of_a_selector_are_one_rule(self) -> None:

@@ -17,6 +17,7 @@ from storage.engine.effects import (
 from storage.engine.stream import Stream
 from storage.errors import WrongType
 from storage.keyspace.databases import Database, Keyspace
+from storage.keyspace.tables import KeyspaceState
 
 NOW = 1_000_000
 
@@ -33,9 +34,10 @@ def db(keyspace: Keyspace) -> Database:
     return keyspace.databases[0]
 
 
-def taken(keyspace: Keyspace) -> list[Effect | str]:
+def taken(keyspace: KeyspaceState) -> list[Effect | str]:
     """The effects since the last call, those of commands as :func:`shown`."""
-    keyspace.check()
+    if isinstance(keyspace, Keyspace):
+        keyspace.check()
     effects: list[Effect | str] = [
         shown(each) if isinstance(each, Changed) else each for each in keyspace.effects
     ]

@@ -7,8 +7,9 @@ import pytest
 from storage.engine.entries import unpack
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
-from storage.rdb.read import Aux, Key, LibraryCode, is_rdb, read_rdb
+from storage.rdb.read import Aux, Item, Key, LibraryCode, is_rdb, read_rdb
 from storage.rdb.source import DamagedRDB, Source
+from storage.types.collection import Collection, Words
 from tests.storage.rdb.builders import items_of, keys_of, keyspace_of, rdb_file, sample
 from tests.support.bits import flipped, refusals
 
@@ -24,10 +25,15 @@ OTHERS = {
     b"zset": "zset",
     b"large-zset": "zset",
     b"infinite": "zset",
-    b"hash": "hash",
-    b"large-hash": "hash",
 }
 OF_8_0 = {b"hash-expiring": "hash", b"large-hash-expiring": "hash"}
+
+
+def words_of(item: Item) -> list[Words]:
+    """The commands that make the collection of a key."""
+    assert isinstance(item, Key)
+    assert isinstance(item.value, Collection)
+    return list(item.value.words(item.key))
 
 
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
@@ -46,6 +52,11 @@ def test_the_file_of_a_real_server_is_read_whole(name: str, chunk: int) -> None:
     assert keys[b"expiring"].expires_at == 4102444800000
     assert keys[b"string"].expires_at is None
     assert (keys[b"elsewhere"].db, keys[b"elsewhere"].value) == (3, b"1")
+    assert words_of(keys[b"hash"]) == [(b"HSET", b"hash", b"a", b"b")]
+    large = [text for words in words_of(keys[b"large-hash"]) for text in words[2:]]
+    assert dict(zip(large[::2], large[1::2], strict=True)) == {
+        b"f%d" % number: b"v" * 70 for number in range(200)
+    }
     others = {key: found.kind for key, found in keys.items() if found.value is None}
     assert others == (OTHERS if name == "redis-7.0" else OTHERS | OF_8_0)
     assert isinstance(keys[b"stream"].value, Stream)
@@ -89,12 +100,9 @@ VALUES = {
     b"\x01\x01k\x02\x01a\x01b": "list",
     b"\x02\x01k\x01\xc0\x05": "set",
     b"\x03\x01k\x04\x01a\x031.5\x01b\xfd\x01c\xfe\x01d\xff": "zset",
-    b"\x04\x01k\x01\x01a\x01b": "hash",
     b"\x07\x01k" + A_MODULE: "module",
-    b"\x09\x01k\x03abc": "hash",
     b"\x0a\x01k\x03abc": "list",
     b"\x0c\x01k\x03abc": "zset",
-    b"\x0d\x01k\x03abc": "hash",
     b"\x0e\x01k\x02\x01a\x01b": "list",
 }
 """Keys of types that old servers wrote, or that none at hand has: ``k`` with its value."""
@@ -108,6 +116,44 @@ def test_other_types_are_named_and_passed_over(data: bytes, kind: str) -> None:
         Key(0, b"k", kind, None, None, None, None),
         Key(0, b"after", "string", b"x", None, None, None),
     ]
+
+
+def packed(kind: int, data: bytes) -> bytes:
+    """The key ``k`` whose value is one packed string."""
+    return bytes((kind,)) + b"\x01k" + bytes((len(data),)) + data
+
+
+ZIPLIST = b"\x11\0\0\0\x0d\0\0\0\x02\0\0\x01a\x03\x01b\xff"
+OLD_FORMS = {
+    b"\x04\x01k\x01\x01a\x01b": (b"HSET", b"k", b"a", b"b"),
+    packed(9, b"\x01\x01a\x01\x00b\xff"): (b"HSET", b"k", b"a", b"b"),
+    packed(13, ZIPLIST): (b"HSET", b"k", b"a", b"b"),
+}
+"""Values in forms that old servers wrote, and the command that makes them."""
+
+
+@pytest.mark.parametrize(("data", "words"), OLD_FORMS.items())
+def test_old_forms_of_collections_are_read(data: bytes, words: Words) -> None:
+    (key,) = items_of(rdb_file(data))
+    assert words_of(key) == [words]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"\x04\x01k\x00", "a value of 0 elements of which 0 differ"),
+        (b"\x04\x01k\x02\x01a\x01b\x01a\x01c", "a value of 2 elements of which 1 differ"),
+        (packed(9, b"\x01\x01a\xff"), "a zipmap that ends early"),
+        (packed(13, ZIPLIST[:-1] + b"\x01"), "a ziplist without its end"),
+        (packed(13, b"abc"), "a ziplist with a wrong length"),
+        (packed(16, b"abc"), "a listpack with a wrong length"),
+        (packed(16, b"\x0a\0\0\0\x01\0\x81a\x02\xff"), "a field of a hash without its value"),
+    ],
+)
+def test_a_collection_that_cannot_be_is_damage(data: bytes, reason: str) -> None:
+    with pytest.raises(DamagedRDB) as caught:
+        items_of(rdb_file(data))
+    assert caught.value.reason == reason
 
 
 def test_what_stands_before_a_key_belongs_to_it_alone() -> None:

@@ -10,11 +10,12 @@ from storage.aof import snapshot
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.rdb import write
+from storage.types.collection import Collection
 from storage.types.kinds import KINDS, STREAM, STRING, Value, kind_of
 
 
 def test_each_class_of_values_has_a_row_in_each_table() -> None:
-    classes = set(get_args(Value))
+    classes = {*get_args(Value), *Collection.__subclasses__()} - {Collection}
     assert set(KINDS) == set(snapshot._COMMANDS) == set(write._FORMS) == classes
 
 

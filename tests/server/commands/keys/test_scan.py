@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.keyspace.indexes import LOAD
+from storage.indexes import LOAD
 from tests.support.direct import Direct, DirectClient
 from tests.support.listening import Listener
 

@@ -18,6 +18,7 @@ from tests.conformance.reference import find_server
 from tests.storage.rdb.builders import a_stream, node, payload
 from tests.storage.rdb.test_read_payload import BY_REDIS_7_0, BY_VALKEY_9_1
 from tests.support.direct import Argument, Direct, DirectClient
+from tests.support.lines import sent
 from tests.support.listening import Listener
 from tests.support.recording import Recording, commands_of, load, readable
 from tests.support.redis_files import FileServer, find_old_server, find_valkey
@@ -30,13 +31,6 @@ STREAM = (
     *("XGROUP CREATE k g 0", "XREADGROUP GROUP g ann COUNT 1 STREAMS k >"),
     "XGROUP CREATECONSUMER k g bob",
 )
-
-
-def sent(client: DirectClient, *lines: str) -> None:
-    for line in lines:
-        reply = client.send(*line.split())
-        assert reply is not None
-        assert not reply.startswith(b"-"), reply
 
 
 # --- what it is worth ------------------------------------------------------------------------
@@ -59,12 +53,12 @@ def test_a_payload_is_in_the_oldest_version_that_holds_all_of_it(client: DirectC
 
 @pytest.mark.parametrize(
     ("data", "version", "kind"),
-    [(b"\x01\x01\x01a", 12, b"list"), (b"\x16\x01\x01a\x01b" + bytes(8), 80, b"hash")],
+    [(b"\x07\x81\x00\x01\x02\x03\x04\x05\x06\x07\x00", 12, b"module")],
 )
-def test_what_is_no_stream_or_string_is_named(
+def test_a_value_of_a_type_that_is_not_here_is_named(
     client: DirectClient, data: bytes, version: int, kind: bytes
 ) -> None:
-    refusal = b"-ERR Bad data format: a %b, where only streams and strings can be restored\r\n"
+    refusal = b"-ERR Bad data format: a %b, which is no type that this server has\r\n"
     assert client.send("RESTORE", "k", 0, payload(data, version)) == refusal % kind
     assert client.send("EXISTS", "k") == b":0\r\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.keyspace.indexes import ExpiryQueue
+from storage.indexes import ExpiryQueue
 
 
 def queue_of(times: dict[bytes, int]) -> ExpiryQueue:

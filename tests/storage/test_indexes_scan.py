@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.keyspace.indexes import LOAD, ScanIndex, position
+from storage.indexes import LOAD, ScanIndex, position
 
 MANY = [b"key:%d" % number for number in range(5000)]
 

@@ -1,0 +1,48 @@
+"""Elements at random: what HRANDFIELD, SRANDMEMBER and ZRANDMEMBER have in common."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from protocol import errors
+from protocol.encoder import bulk
+from protocol.errors import CommandError
+from server.core.outcomes import AT_ONCE, Outcome, write_each
+from server.core.table import Arguments
+from server.runtime.arguments import INT64_MAX, integer_between
+from storage.types.collection import Members
+
+
+class PickCount:
+    """How many elements are asked for: different ones, or any if the number is negative; and
+    whether each comes with what belongs to it, which the word ``with_more`` asks for."""
+
+    __slots__ = ("count", "has_more")
+
+    def __init__(self, args: Arguments, with_more: bytes) -> None:
+        self.count = integer_between(args[2], -INT64_MAX, INT64_MAX)
+        self.has_more = len(args) == 4 and args[3].upper() == with_more
+        if len(args) > 3 and not self.has_more:
+            raise CommandError(errors.SYNTAX)
+        if self.has_more and abs(self.count) > INT64_MAX // 2:
+            raise CommandError(errors.OUT_OF_RANGE)
+
+    def reply(self, members: Members, more: Callable[[bytes], bytes], resp3: bool) -> Outcome:
+        """The names that are picked; ``more`` returns what belongs to one, encoded."""
+        total, names = self._picks(members)
+        if not self.has_more:
+            return write_each(b"*%d\r\n" % total, map(bulk, names), total)
+        begin = b"*2\r\n" if resp3 else b""
+        pairs = (b"%b%b%b" % (begin, bulk(name), more(name)) for name in names)
+        return write_each(b"*%d\r\n" % (total if resp3 else 2 * total), pairs, total)
+
+    def _picks(self, members: Members) -> tuple[int, Iterator[bytes]]:
+        times = -self.count
+        if 0 < times <= AT_ONCE:
+            return times, iter([members.pick() for _ in range(times)])
+        if times > 0:
+            names = list(members.names)
+            return times, (random.choice(names) for _ in range(times))
+        found = members.picks(self.count)
+        return len(found), iter(found)

@@ -1,0 +1,131 @@
+"""What hashes, lists, sets and sorted sets have in common: values of many elements.
+
+A collection knows neither its key nor the time. Handlers change it and then say what they did
+(:meth:`storage.keyspace.databases.Database.changed`); an empty one goes with its key.
+"""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Collection as Sized
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from storage.engine.limits import FEW, CollectionLimits, Table
+from storage.indexes import ScanIndex
+
+Words = tuple[bytes, ...]
+"""A command."""
+
+AT_ONCE: Final = 64
+"""How many elements a command has that makes a value anew."""
+
+SAMPLE: Final = 64
+"""How many elements are looked at to estimate how much memory all of them take."""
+
+ELEMENT_BYTES: Final = 88
+"""What an element takes beside its own bytes: a header of Python's, and its place in a table."""
+
+
+class Collection(ABC):
+    """A value of many elements."""
+
+    __slots__ = ("_limits",)
+
+    def __init__(self, limits: CollectionLimits) -> None:
+        self._limits = limits
+
+    def __del__(self) -> None:
+        if len(self) > FEW:
+            self._limits.disposal.drop(*self.tables())
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many elements it has."""
+
+    @abstractmethod
+    def copy(self) -> Collection:
+        """Return a value of its own that is equal to this one."""
+
+    @abstractmethod
+    def encoding(self) -> str:
+        """What OBJECT ENCODING says."""
+
+    @abstractmethod
+    def words(self, key: bytes) -> Iterator[Words]:
+        """Yield the commands that make the value anew at a free key."""
+
+    @abstractmethod
+    def sample(self) -> Sequence[int]:
+        """How many bytes each of some elements has."""
+
+    @abstractmethod
+    def tables(self) -> Sequence[Table]:
+        """What holds its elements, to be freed when it is no longer used."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Verifies the invariants."""
+
+    def memory(self) -> int:
+        """About how many bytes it takes, judging by some of its elements."""
+        sample = self.sample()
+        if not sample:
+            return 0
+        return len(self) * (sum(sample) // len(sample) + ELEMENT_BYTES)
+
+
+class Members:
+    """The names in a collection that SCAN walks through and random picks are made of.
+
+    The index for that is made when it is first needed, and kept up to date from then on; of few
+    names there is none. ``names`` belongs to the collection, which reports what it adds and
+    removes there."""
+
+    __slots__ = ("index", "names")
+
+    def __init__(self, names: Sized[bytes]) -> None:
+        self.names = names
+        self.index: ScanIndex | None = None
+
+    def page(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
+        """About ``count`` names from ``cursor`` on, and the cursor of what follows (0: nothing)."""
+        return self._indexed().page(cursor, count)
+
+    def _indexed(self) -> ScanIndex:
+        if self.index is None:
+            self.index = ScanIndex(self.names)
+        return self.index
+
+    def pick(self) -> bytes:
+        """One name at random; there has to be one."""
+        if self.index is None and len(self.names) <= SAMPLE:
+            return next(islice(self.names, random.randrange(len(self.names)), None))
+        name = self._indexed().random()
+        assert name is not None
+        return name
+
+    def picks(self, count: int) -> list[bytes]:
+        """So many different names at random, or all in their order if there are no more."""
+        if count >= len(self.names):
+            return list(self.names)
+        if 3 * count > len(self.names):
+            return random.sample(list(self.names), count)
+        found: dict[bytes, None] = {}
+        while len(found) < count:
+            found[self.pick()] = None
+        return list(found)
+
+    def check(self) -> None:
+        """Verifies that the index has exactly the names."""
+        if self.index is not None:
+            self.index.check(self.names)
+
+
+def in_portions(head: Words, elements: Iterator[bytes], each: int = 1) -> Iterator[Words]:
+    """Yield commands that begin with ``head`` and have some of the elements each, of which
+    ``each`` belong together."""
+    while portion := tuple(islice(elements, each * AT_ONCE)):
+        yield head + portion
