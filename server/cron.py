@@ -127,7 +127,7 @@ class Cron:
         keyspace = state.keyspace
         keyspace.now_ms = now
         for database in keyspace.databases:
-            if database.expires:
+            if database.expires or database.field_times:
                 database.expire_due(most)
         if keyspace.effects:
             self._reactions.apply()

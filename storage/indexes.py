@@ -73,6 +73,11 @@ class ExpiryQueue:
                 places += (2 * place + 1, 2 * place + 2)
 
     @property
+    def first(self) -> int:
+        """A time before which nothing expires; -1 if nothing ever does."""
+        return self._heap[0][0] if self._heap else -1
+
+    @property
     def parts(self) -> list[list[tuple[int, bytes]]]:
         """The queue's containers, to be freed when it is no longer used."""
         return [self._heap]

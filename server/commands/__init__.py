@@ -13,7 +13,7 @@ FAMILIES: Final = {
     "delivery": ("policies", "failures", "stats"),
     "keys": ("keys", "scan", "values", "expiry"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
-    "hashes": ("hashes",),
+    "hashes": ("hashes", "field_times"),
     "scripting": ("scripting",),
     "replication": ("replication",),
     "acl": ("acl",),

@@ -329,7 +329,10 @@ class DumpFile:
             (b"redis-bits", b"64"),
             (b"ctime", b"%d" % (state.clock() // 1000)),
         ]
-        return write_rdb(state.keyspace, version=codes.REDIS_7_0, aux=aux)
+        # Older servers read what they can hold; fields that expire are not among that.
+        timed = any(database.field_times for database in state.keyspace.databases)
+        version = codes.NEWEST if timed else codes.REDIS_7_0
+        return write_rdb(state.keyspace, version=version, aux=aux)
 
     def install(self, disk: Disk) -> None:
         """Puts what was written in its place, durably; raises :class:`OSError`."""

@@ -105,7 +105,7 @@ class Introduction:
             major = int(self.version.partition(".")[0])
             return codes.VALKEY if major >= FIRST_OF_VALKEY else codes.REDIS_7_2
         newer = b"rdb-channel-repl" in self.capabilities
-        return codes.REDIS_7_2 if newer else codes.REDIS_7_0
+        return codes.NEWEST if newer else codes.REDIS_7_0
 
 
 class SnapshotFile:

@@ -167,7 +167,7 @@ class ServerState:
         """Sets the counters of commands, of keys and of clients to zero."""
         self.stats.reset()
         self.timings.forget_counts()
-        self.keyspace.hits = self.keyspace.misses = self.keyspace.expired = 0
+        self.keyspace.forget_counts()
         self.keyspace.limits.disposal.freed = 0
         for entry in self._commands:
             entry.forget_calls()

@@ -54,6 +54,7 @@ MISS: Final = "m"
 
 DELETED: Final[Events] = ((GENERIC, "del"),)
 HAS_EXPIRED: Final[Events] = ((EXPIRED, "expired"),)
+FIELDS_HAVE_EXPIRED: Final[Events] = ((HASH, "hexpired"),)
 
 
 class Changed:

@@ -44,6 +44,12 @@ _RETYPED: Final[Events] = ((OVERWRITTEN, "overwritten"), (TYPE_CHANGED, "type_ch
 
 _FUNCTION: Final = b"FUNCTION"
 
+_TABLES: Final = (
+    *("values", "expires", "encodings", "used", "scan", "field_times"),
+    *("_expiries", "_field_expiries"),
+)
+"""What two databases exchange."""
+
 
 def _differ(former: Value | None, value: Value) -> bool:
     """Whether a value replaces one of another type."""
@@ -173,6 +179,8 @@ class Database(KeyTable):
             self._place(key, value)
             events = _CREATED + events
             wakes = True
+        elif value.due_at >= 0 or self.field_times:
+            self.note_fields(key, value)
         self.emit(Changed(self.index, (key,), words, events, wakes, weight))
 
     def put(
@@ -288,7 +296,7 @@ class Database(KeyTable):
             for key in gone:
                 self.used.pop(key, None)
                 self.scan.discard(key)
-        for table in (self.expires, self.encodings):
+        for table in (self.expires, self.encodings, self.field_times):
             if table:
                 for key in gone:
                     table.pop(key, None)
@@ -345,7 +353,14 @@ class Database(KeyTable):
         """Removes every key."""
         held = self.values
         self.keyspace.limits.disposal.drop(
-            held, self.expires, self.used, self.encodings, *self._expiries.parts, *self.scan.parts
+            held,
+            self.expires,
+            self.used,
+            self.encodings,
+            self.field_times,
+            *self._expiries.parts,
+            *self._field_expiries.parts,
+            *self.scan.parts,
         )
         self._begin()
         self.emit(Flushed(self.index, held.keys()))
@@ -355,7 +370,10 @@ class Database(KeyTable):
         keys = list(self._expiries.due(self.keyspace.due_ms, most))
         for key in keys:
             self._expire_if_due(key)
-        return len(keys)
+        with_fields = list(self._field_expiries.due(self.keyspace.due_ms, most - len(keys)))
+        for key in with_fields:
+            self.expire_fields(key)
+        return len(keys) + len(with_fields)
 
     # --- walking --------------------------------------------------------------------------
 
@@ -365,9 +383,13 @@ class Database(KeyTable):
         assert self.encodings.keys() <= self.values.keys()
         assert self.used.keys() == self.values.keys()
         self._expiries.check()
+        self._field_expiries.check()
+        assert self.field_times.keys() <= self.values.keys()
         self.scan.check(self.values)
         for key, value in self.values.items():
             kind_of(value).check(value)
+            if isinstance(value, Collection):
+                assert self.field_times.get(key, -1) == value.due_at
             if isinstance(value, bytearray):
                 assert self.encodings[key] == "raw"
 
@@ -409,7 +431,7 @@ class Keyspace(KeyspaceState):
             return
         one, two = self.databases[first], self.databases[second]
         held, other_held = one.values.keys(), two.values.keys()
-        for name in ("values", "expires", "encodings", "used", "_expiries", "scan"):
+        for name in _TABLES:
             ours, theirs = getattr(one, name), getattr(two, name)
             setattr(one, name, theirs)
             setattr(two, name, ours)

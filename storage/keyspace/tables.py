@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from storage.engine.effects import HAS_EXPIRED, Changed, Effect
+from storage.engine.effects import (
+    DELETED,
+    FIELDS_HAVE_EXPIRED,
+    HAS_EXPIRED,
+    Changed,
+    Effect,
+)
 from storage.engine.limits import StreamLimits
 from storage.engine.stream import Stream
 from storage.errors import WrongType
 from storage.indexes import ExpiryQueue, ScanIndex
 from storage.types.collection import Collection
+from storage.types.hash import Hash
 from storage.types.kinds import Value
 from storage.types.strings import Lending
 
@@ -28,6 +35,7 @@ class KeyspaceState:
         "due_by",
         "effects",
         "expired",
+        "expired_fields",
         "hits",
         "lending",
         "limits",
@@ -49,8 +57,13 @@ class KeyspaceState:
         self.on_miss: Callable[[int, bytes], None] | None = None
         """Called with each key that a reading command did not find, and the database's index."""
         self.expired = 0
+        self.expired_fields = 0
         self.policies = False
         """Whether a stream or a group ever had a policy of its own."""
+
+    def forget_counts(self) -> None:
+        """Sets the counters to zero."""
+        self.hits = self.misses = self.expired = self.expired_fields = 0
 
     @property
     def due_ms(self) -> int:
@@ -67,9 +80,11 @@ class KeyTable:
 
     __slots__ = (
         "_expiries",
+        "_field_expiries",
         "emit",
         "encodings",
         "expires",
+        "field_times",
         "index",
         "keyspace",
         "scan",
@@ -88,6 +103,9 @@ class KeyTable:
         self.encodings: dict[bytes, str] = {}
         """The encodings of strings where they do not follow from the value."""
         self._expiries = ExpiryQueue(self.expires)
+        self.field_times: dict[bytes, int] = {}
+        """A time before which no field of the hash at a key expires, where some do."""
+        self._field_expiries = ExpiryQueue(self.field_times)
         self.scan = ScanIndex()
         """The index for SCAN."""
 
@@ -100,6 +118,8 @@ class KeyTable:
         """The key's value, or ``None`` if there is none or it has expired."""
         if self.expires:
             self._expire_if_due(key)
+        if self.field_times:
+            self.expire_fields(key)
         return self.values.get(key)
 
     def inspect(self, key: bytes) -> Value | None:
@@ -188,6 +208,8 @@ class KeyTable:
         Updates the time of use."""
         if self.expires:
             self._expire_if_due(key)
+        if self.field_times:
+            self.expire_fields(key)
         value = self.values.get(key)
         if value is None:
             return None
@@ -218,6 +240,35 @@ class KeyTable:
             self.keyspace.expired += 1
             self.emit(Changed(self.index, (key,), (b"DEL", key), HAS_EXPIRED, True))
 
+    def expire_fields(self, key: bytes) -> None:
+        """Removes the fields of the hash at a key that have expired, and the key with the last."""
+        at = self.field_times.get(key)
+        if at is None or not self.keyspace.is_due(at):
+            return
+        value = self.values[key]
+        assert isinstance(value, Hash)
+        gone = value.drop_due(self.keyspace.due_ms)
+        self.note_fields(key, value)
+        if not gone:
+            return
+        self.keyspace.expired_fields += len(gone)
+        events = FIELDS_HAVE_EXPIRED
+        if not len(value):
+            self._remove(key)
+            events += DELETED
+        self.emit(Changed(self.index, (key,), (b"HDEL", key, *gone), events))
+
+    def note_fields(self, key: bytes, value: Collection) -> None:
+        """Notes when the next field of the hash at a key may expire."""
+        at = value.due_at
+        if at >= 0 and self.field_times.get(key) == at:
+            return
+        if at >= 0:
+            self.field_times[key] = at
+            self._field_expiries.push(at, key)
+        else:
+            self.field_times.pop(key, None)
+
     # --- placing --------------------------------------------------------------------------
 
     def load(self, key: bytes, value: Value, expires_at: int | None = None) -> None:
@@ -228,8 +279,16 @@ class KeyTable:
             self.expires.pop(key, None)
         if self.encodings:
             self.encodings.pop(key, None)
+        if isinstance(value, Collection) or self.field_times:
+            self._note_loaded(key, value)
         if expires_at is not None:
             self.schedule(key, expires_at)
+
+    def _note_loaded(self, key: bytes, value: Value) -> None:
+        if isinstance(value, Collection):
+            self.note_fields(key, value)
+        else:
+            self.field_times.pop(key, None)
 
     def schedule(self, key: bytes, at: int) -> None:
         """Lets an existing key expire at ``at``, without an effect."""
@@ -254,6 +313,7 @@ class KeyTable:
         del self.values[key]
         self.expires.pop(key, None)
         self.encodings.pop(key, None)
+        self.field_times.pop(key, None)
         if self.used.pop(key, None) is not None:
             self.scan.discard(key)
 
@@ -264,6 +324,8 @@ class KeyTable:
         self.used = {}
         self.encodings = {}
         self._expiries = ExpiryQueue(self.expires)
+        self.field_times = {}
+        self._field_expiries = ExpiryQueue(self.field_times)
         self.scan = ScanIndex()
 
     # --- expiry ---------------------------------------------------------------------------

@@ -262,35 +262,28 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 _STRINGS: Final = {1: "list", 2: "set", 14: "list"}
 """Types that are a number and so many strings."""
 _ONE: Final = {
-    **dict.fromkeys(codes.HASHES, "hash"),
     **dict.fromkeys((11, 20), "set"),
     **dict.fromkeys((12, 17), "zset"),
     10: "list",
 }
 """Types that are one string."""
 _ZSET_TEXT: Final = 3
-_HASH: Final = 4
 _ZSET: Final = 5
 _MODULE: Final = 7
 _QUICKLIST: Final = 18
-_HASH_OF_VALKEY: Final = 22
-_HASH_EXPIRING: Final = 24
-_HASH_EXPIRING_SMALL: Final = 25
 
 _NAMES: Final = {
     codes.STRING: "string",
     **dict.fromkeys(codes.STREAMS, "stream"),
+    **dict.fromkeys(codes.HASHES, "hash"),
     **_STRINGS,
     **_ONE,
     _ZSET_TEXT: "zset",
-    _HASH: "hash",
     _ZSET: "zset",
     _MODULE: "module",
     _QUICKLIST: "list",
-    _HASH_EXPIRING: "hash",
-    _HASH_EXPIRING_SMALL: "hash",
 }
-"""What TYPE says of each type, but for the one that Valkey alone has."""
+"""What TYPE says of each type."""
 _NO_NUMBER: Final = 253
 """From here on the length of a score stands for a score itself: not a number, infinite ones."""
 
@@ -300,7 +293,8 @@ _MODULE_FLOAT, _MODULE_DOUBLE, _MODULE_STRING = 3, 4, 5
 
 def type_name(kind: int, valkey: bool) -> str:
     """Return what TYPE says of a value of this type; empty if the type is not known."""
-    return "hash" if kind == _HASH_OF_VALKEY and valkey else _NAMES.get(kind, "")
+    of_valkey = kind == codes.HASH_EXPIRING_VALKEY
+    return "" if of_valkey and not valkey else _NAMES.get(kind, "")
 
 
 def skip_value(source: Source, kind: int) -> None:
@@ -310,24 +304,17 @@ def skip_value(source: Source, kind: int) -> None:
     elif kind == _MODULE:
         source.length()
         skip_module(source)
-    elif kind == _HASH_EXPIRING_SMALL:
-        source.take(8)
-        source.skip_string()
     else:
-        if kind == _HASH_EXPIRING:
-            source.take(8)
         for _ in range(source.length()):
             _skip_member(source, kind)
 
 
 def _skip_member(source: Source, kind: int) -> None:
     """Passes over an element of a value that is many."""
-    if kind in (_QUICKLIST, _HASH_EXPIRING):
+    if kind == _QUICKLIST:
         source.length()
     source.skip_string()
-    if kind in (_HASH, _HASH_EXPIRING, _HASH_OF_VALKEY):
-        source.skip_string()
-    if kind in (_ZSET, _HASH_OF_VALKEY):
+    if kind == _ZSET:
         source.take(8)
     elif kind == _ZSET_TEXT:
         size = source.byte()

@@ -52,13 +52,63 @@ def read_hash(source: Source, kind: int, limits: StreamLimits) -> Hash:
     """The hash that is stored as this type. Raises :class:`DamagedRDB`."""
     offset = source.offset
     value = Hash(limits.collections)
-    texts = _texts(source, kind, 2)
     count = 0
+    for field, text, at in _FIELDS.get(kind, _fields)(source, kind):
+        value.set(field, text)
+        if at > 0:
+            value.expire_at(field, at)
+        count += 1
+    _filled(value, count, offset)
+    return value
+
+
+Fields = Iterator[tuple[bytes, bytes, int]]
+"""Fields with their values and the times at which they expire; 0 or less for never."""
+
+
+def _fields(source: Source, kind: int) -> Fields:
+    """The fields of a hash of which none expires."""
+    offset = source.offset
+    texts = _texts(source, kind, 2)
     for field in texts:
         text = next(texts, None)
         if text is None:
             raise DamagedRDB(offset, "a field of a hash without its value")
-        value.set(field, text)
-        count += 1
-    _filled(value, count, offset)
-    return value
+        yield field, text, 0
+
+
+def _expiring_fields(source: Source, kind: int) -> Fields:
+    """Times count from the first of them, which stands before all fields; a 0 is for never."""
+    first = source.signed()
+    for _ in range(source.length()):
+        since = source.length()
+        field = source.string()
+        yield field, source.string(), first + since - 1 if since else 0
+
+
+def _expiring_fields_in_listpack(source: Source, kind: int) -> Fields:
+    """Behind the first time, a listpack of fields, values and times."""
+    source.signed()
+    offset = source.offset
+    texts = list(_texts(source, codes.HASH_LISTPACK, 1))
+    try:
+        for at in range(0, len(texts), 3):
+            yield texts[at], texts[at + 1], int(texts[at + 2])
+    except (IndexError, ValueError):
+        raise DamagedRDB(offset, "a field of a hash without its value or time") from None
+
+
+def _fields_of_valkey(source: Source, kind: int) -> Fields:
+    """Each field has its time behind its value."""
+    for _ in range(source.length()):
+        field = source.string()
+        text = source.string()
+        yield field, text, source.signed()
+
+
+_FIELDS: Final[dict[int, Callable[[Source, int], Fields]]] = {
+    codes.HASH_EXPIRING: _expiring_fields,
+    codes.HASH_EXPIRING_LISTPACK: _expiring_fields_in_listpack,
+    codes.HASH_EXPIRING_VALKEY: _fields_of_valkey,
+}
+"""What reads the types of hashes of which fields expire."""

@@ -160,8 +160,8 @@ def milliseconds(value: int) -> bytes:
 class _Form(NamedTuple):
     """How the values of a class are stored."""
 
-    code: Callable[[int], int]
-    """Returns the type in an RDB of a version."""
+    code: Callable[[Any, int], int]
+    """Returns the type of a value in an RDB of a version."""
     pieces: Callable[[Any, int], Iterator[bytes]]
     """Returns what follows the type in an RDB of a version."""
     version: Callable[[Any], int]
@@ -170,7 +170,7 @@ class _Form(NamedTuple):
 
 def value_type(value: Value, version: int) -> int:
     """Return the type of a value in an RDB of this version."""
-    return _FORMS[type(value)].code(version)
+    return _FORMS[type(value)].code(value, version)
 
 
 def value_pieces(value: Value, version: int) -> Iterator[bytes]:
@@ -186,7 +186,7 @@ def needed_version(value: Value) -> int:
 # --- strings ---------------------------------------------------------------------------------
 
 
-def _string_type(version: int) -> int:
+def _string_type(value: Value, version: int) -> int:
     return codes.STRING
 
 
@@ -201,17 +201,38 @@ def _any_version(value: Value) -> int:
 # --- collections -----------------------------------------------------------------------------
 
 
+def _hash_type(value: Hash, version: int) -> int:
+    """Up to Redis 7.2 and Valkey 8.1 no field expires; what cannot be said is left out."""
+    if not value.times or version < codes.NEWEST:
+        return codes.HASH
+    return codes.HASH_EXPIRING_VALKEY if version == codes.VALKEY else codes.HASH_EXPIRING
+
+
+def _version_of_hash(value: Hash) -> int:
+    return codes.NEWEST if value.times else codes.REDIS_7_0
+
+
 def _hash(value: Hash, version: int) -> Iterator[bytes]:
-    """Every field with its value."""
+    """Every field with its value, and its time if it has one."""
+    kind, times = _hash_type(value, version), value.times
+    first = min(times.values(), default=0)
+    if kind == codes.HASH_EXPIRING:
+        yield milliseconds(first)
     yield length(len(value))
     for field, text in value.fields.items():
-        yield string(field) + string(text)
+        pair = string(field) + string(text)
+        if kind == codes.HASH_EXPIRING:
+            yield length(times[field] - first + 1 if field in times else 0) + pair
+        elif kind == codes.HASH_EXPIRING_VALKEY:
+            yield pair + milliseconds(times.get(field, -1))
+        else:
+            yield pair
 
 
 # --- streams ---------------------------------------------------------------------------------
 
 
-def _stream_type(version: int) -> int:
+def _stream_type(value: Value, version: int) -> int:
     return codes.STREAM_7_2 if version >= codes.REDIS_7_2 else codes.STREAM_7_0
 
 
@@ -337,7 +358,7 @@ _STRING: Final = _Form(_string_type, _string_pieces, _any_version)
 _FORMS: Final[dict[type, _Form]] = {
     bytes: _STRING,
     bytearray: _STRING,
-    Hash: _Form(lambda version: codes.HASH, _hash, _any_version),
+    Hash: _Form(_hash_type, _hash, _version_of_hash),
     Stream: _Form(_stream_type, _stream, _version_of_times),
 }
 """How values are stored, by their class (see :mod:`storage.types.kinds`)."""

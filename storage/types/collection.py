@@ -30,12 +30,13 @@ ELEMENT_BYTES: Final = 88
 
 
 class Collection(ABC):
-    """A value of many elements."""
+    """A value of many elements. None of them expires before ``due_at``, which is -1 for never."""
 
-    __slots__ = ("_limits",)
+    __slots__ = ("_limits", "due_at")
 
     def __init__(self, limits: CollectionLimits) -> None:
         self._limits = limits
+        self.due_at = -1
 
     def __del__(self) -> None:
         if len(self) > FEW:

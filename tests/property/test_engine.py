@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.engine.effects import Effect
 from storage.keyspace.databases import Keyspace
+from tests.property import hash_commands
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.examples import scaled
@@ -32,7 +33,11 @@ class Engine(RuleBasedStateMachine):
     def _record(self, effects: Sequence[Effect], session: object) -> None:
         self.effects += effects
 
-    @rule(command=st.one_of(*commands.EVERYTHING[:-1], commands.NEWER, commands.KEYSPACE))
+    @rule(
+        command=st.one_of(
+            *commands.EVERYTHING[:-1], commands.NEWER, commands.KEYSPACE, hash_commands.HASHES
+        )
+    )
     def send(self, command: commands.Words) -> None:
         before = picture(self.keyspace)
         recorded = len(self.effects)

@@ -1,22 +1,31 @@
-"""Random commands on keys and strings: every reply must be that of a real server."""
+"""Random commands on keys, strings and collections: every reply must be that of a real server."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from hypothesis.strategies import one_of
 
 from tests.conformance.reference import RealServer
+from tests.property import hash_commands
 from tests.property import key_commands as commands
-from tests.property.stream_commands import Words
+from tests.property.stream_commands import Strategy, Words
 from tests.property.test_streams_against_redis import RealClient, run
 from tests.support.direct import Direct
 from tests.support.examples import scaled
 
+COMMANDS = {
+    "strings": commands.EVERYTHING,
+    "hashes": (*hash_commands.EVERYTHING, commands.KEYSPACE),
+}
 
-def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
+
+def machine_for(
+    theirs: RealClient, resp3: bool, chosen: Sequence[Strategy]
+) -> type[RuleBasedStateMachine]:
     """A state machine that sends commands to both servers and compares the replies."""
 
     class Comparison(RuleBasedStateMachine):
@@ -27,7 +36,7 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
             theirs.raw("FLUSHALL")
             theirs.raw("SELECT", 0)
 
-        @rule(command=one_of(*commands.EVERYTHING))
+        @rule(command=one_of(*chosen))
         def send(self, command: Words) -> None:
             self.direct.now_ms = time.time_ns() // 1_000_000
             assert self.ours.send(*command) == theirs.raw(*command), command
@@ -37,6 +46,7 @@ def machine_for(theirs: RealClient, resp3: bool) -> type[RuleBasedStateMachine]:
 
 
 @pytest.mark.parametrize("resp3", [False, True], ids=["RESP2", "RESP3"])
-def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool) -> None:
+@pytest.mark.parametrize("family", COMMANDS)
+def test_every_reply_is_that_of_the_real_server(real: RealServer, resp3: bool, family: str) -> None:
     with RealClient(real.address, resp3) as theirs:
-        run(machine_for(theirs, resp3), scaled(25))
+        run(machine_for(theirs, resp3, COMMANDS[family]), scaled(25))

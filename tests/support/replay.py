@@ -7,8 +7,12 @@ that the commands left. The keyspace's own list of effects is not added to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, Final
 
+from server.commands import load
+from server.core.outcomes import Steps, finish
+from server.core.table import TABLE
 from storage.engine import effects as e
 from storage.engine.groups import Group
 from storage.engine.histories import EndedDelivery
@@ -47,8 +51,20 @@ def _changed(keyspace: Keyspace, effect: e.Changed) -> None:
     name, *words = effect.words
     if name == b"FUNCTION":
         _change_libraries(keyspace, *words)
-    else:
+    elif name in _COMMANDS:
         _COMMANDS[name](_database(keyspace, effect), *words)
+    else:
+        _run(_database(keyspace, effect), effect.words)
+
+
+def _run(database: Database, words: tuple[bytes, ...]) -> None:
+    """Runs the command of a collection, of which a handler asks nothing but its session's
+    database."""
+    load()
+    session = SimpleNamespace(db=database, no_touch=False, resp3=False)
+    outcome = TABLE[words[0].lower()].handler(None, session, [*words])
+    if isinstance(outcome, Steps):
+        finish(outcome)
 
 
 def _set(database: Database, key: bytes, value: bytes, *options: bytes) -> None:

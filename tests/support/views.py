@@ -13,6 +13,8 @@ def views_of_key(key: str, groups: Iterable[str]) -> Iterator[Words]:
     yield ["PEXPIRETIME", key]
     yield ["GET", key]
     yield ["OBJECT", "ENCODING", key]
+    yield ["HGETALL", key]
+    yield ["HPEXPIRETIME", key, "FIELDS", "5", "f", "g", "h", "i", ""]
     yield ["XINFO", "STREAM", key]
     yield ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]
     yield ["XINFO", "GROUPS", key]

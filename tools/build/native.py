@@ -44,7 +44,7 @@ ONLY: Final = {
     "server/acl": "selector users",
     "server/clients": "access blocking keyspace_events tracking watch",
     "server/commands/connection": "connection",
-    "server/commands/hashes": "hashes",
+    "server/commands/hashes": "field_times hashes",
     "server/commands/keys": "expiry keys",
     "server/commands/strings": "counters strings",
     "server/config": "policies",

@@ -26,12 +26,13 @@ from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import HASH, Events
-from storage.types.hash import HSET, Hash
+from storage.types.collection import Words
+from storage.types.hash import FIELDS, HSET, Hash
 
 _READ: Final = [KeySpec("RO access")]
 _LOOK: Final = [KeySpec("RO")]
-_SET: Final[Events] = ((HASH, "hset"),)
-_DELETED: Final[Events] = ((HASH, "hdel"),)
+SET: Final[Events] = ((HASH, "hset"),)
+DELETED: Final[Events] = ((HASH, "hdel"),)
 _COUNTED: Final[Events] = ((HASH, "hincrby"),)
 _COUNTED_WITH_DECIMALS: Final[Events] = ((HASH, "hincrbyfloat"),)
 
@@ -86,7 +87,7 @@ def _set(session: Session, args: Arguments, name: str) -> int:
     for at in range(2, len(args), 2):
         created += value.set(args[at], args[at + 1])
     args[0] = HSET
-    database.changed(key, value, tuple(args), _SET, weight=len(args) // 2 - 1)
+    database.changed(key, value, tuple(args), SET, weight=len(args) // 2 - 1)
     return created
 
 
@@ -104,7 +105,7 @@ def hsetnx(server: Services, session: Session, args: Arguments) -> Reply:
     if field in value.fields:
         return 0
     value.set(field, text)
-    session.db.changed(key, value, (HSET, key, field, text), _SET)
+    session.db.changed(key, value, (HSET, key, field, text), SET)
     return 1
 
 
@@ -121,7 +122,7 @@ def hsetnx(server: Services, session: Session, args: Arguments) -> Reply:
 def hdel(server: Services, session: Session, args: Arguments) -> Reply:
     """How many fields were removed."""
     value = session.db.collection(args[1], Hash)
-    return 0 if value is None else remove_fields(session, args[1], value, args[2:], _DELETED)
+    return 0 if value is None else remove_fields(session, args[1], value, args[2:], DELETED)
 
 
 def remove_fields(
@@ -155,7 +156,7 @@ def hincrby(server: Services, session: Session, args: Arguments) -> Reply:
         total += integer(present, hash_errors.NOT_AN_INTEGER)
     if not INT64_MIN <= total <= INT64_MAX:
         raise CommandError(string_errors.INCREMENT_OVERFLOW)
-    value.set(field, b"%d" % total)
+    value.edit(field, b"%d" % total)
     session.db.changed(key, value, (b"HINCRBY", key, field, text), _COUNTED)
     return total
 
@@ -185,8 +186,11 @@ def hincrbyfloat(server: Services, session: Session, args: Arguments) -> Reply:
         raise CommandError(hash_errors.NOT_A_FLOAT) from None
     except OverflowError:
         raise CommandError(string_errors.INCREMENT_NOT_FINITE) from None
-    value.set(field, total)
-    session.db.changed(key, value, (HSET, key, field, total), _COUNTED_WITH_DECIMALS)
+    value.edit(field, total)
+    words: Words = (HSET, key, field, total)
+    if field in value.times:
+        words = (b"HSETEX", key, b"KEEPTTL", FIELDS, b"1", field, total)
+    session.db.changed(key, value, words, _COUNTED_WITH_DECIMALS)
     return bulk(total)
 
 

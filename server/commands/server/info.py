@@ -313,7 +313,7 @@ def _traffic(server: Services) -> Fields:
 def _data(server: Services) -> Fields:
     stats, keyspace, pubsub = server.state.stats, server.state.keyspace, server.pubsub
     return {
-        "expired_subkeys": 0,
+        "expired_subkeys": keyspace.expired_fields,
         "expired_keys": keyspace.expired,
         "expired_stale_perc": "0.00",
         "expired_time_cap_reached_count": 0,
@@ -500,7 +500,7 @@ def _keyspace(server: Services) -> Fields:
     return {
         f"db{database.index}": (
             f"keys={len(database)},expires={len(database.expires)},"
-            f"avg_ttl={_average_ttl(database, now)},subexpiry=0"
+            f"avg_ttl={_average_ttl(database, now)},subexpiry={len(database.field_times)}"
         )
         for database in server.state.keyspace.databases
         if len(database)

@@ -71,7 +71,7 @@ def test_every_flipped_bit_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("data", "version", "kind"),
-    [(b"\x01\x01\x01a", 12, "list"), (b"\x16\x01\x01a\x01b" + bytes(8), 80, "hash")],
+    [(b"\x07\x81\x00\x01\x02\x03\x04\x05\x06\x07\x00", 12, "module")],
 )
 def test_other_types_are_named(data: bytes, version: int, kind: str) -> None:
     with pytest.raises(OtherType) as caught:

@@ -40,6 +40,51 @@ def test_it_is_a_dictionary_with_or_without_an_index(
     value.check()
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from("sepxr"), FIELDS, st.integers(1, 5)), max_size=30),
+    st.booleans(),
+)
+def test_fields_expire_unless_they_are_set_anew(
+    steps: list[tuple[str, bytes, int]], large: bool
+) -> None:
+    value, times = a_hash(0), dict[bytes, int]()
+    if large:
+        value.set(bytes(65), b"")
+    for step, field, at in steps:
+        if step == "e" and field in value.fields:
+            value.expire_at(field, at)
+            times[field] = at
+        elif step == "p":
+            assert value.persist(field) is (times.pop(field, None) is not None)
+        elif step == "x":
+            value.edit(field, b"new")
+        elif step in "sr":
+            (value.remove if step == "r" else lambda name: value.set(name, b""))(field)
+            times.pop(field, None)
+        value.check()
+    assert value.times == times
+    assert sorted(value.drop_due(3)) == sorted(name for name, at in times.items() if at <= 3)
+    assert value.due_at == -1 or value.due_at > 3
+    value.check()
+
+
+def test_small_hashes_have_what_expires_first_in_front() -> None:
+    value = a_hash(5)
+    for field, at in ((b"3", 20), (b"1", 20), (b"4", 10)):
+        value.expire_at(field, at)
+    assert list(value.fields) == [b"4", b"1", b"3", b"0", b"2"]
+    assert value.encoding() == "listpackex"
+    value.set(b"1", b"")
+    assert list(value.fields) == [b"4", b"3", b"0", b"2", b"1"]
+    copy = value.copy()
+    assert copy.drop_due(10) == [b"4"]
+    assert list(value.words(b"k")) == [
+        (b"HSET", b"k", b"4", b"4", b"3", b"3", b"0", b"0", b"2", b"2", b"1", b""),
+        (b"HPEXPIREAT", b"k", b"20", b"FIELDS", b"1", b"3"),
+        (b"HPEXPIREAT", b"k", b"10", b"FIELDS", b"1", b"4"),
+    ]
+
+
 def test_a_copy_is_a_value_of_its_own() -> None:
     value = a_hash(600)
     copy = value.copy()

@@ -23,7 +23,7 @@ Connect = Callable[[], Follower]
     ("options", "beginning"),
     [
         ((), b"REDIS0010"),
-        (("capa", "rdb-channel-repl"), b"REDIS0011"),
+        (("capa", "rdb-channel-repl"), b"REDIS0012"),
         (("version", "8.1.3"), b"REDIS0011"),
         (("version", "9.0.0"), b"VALKEY080"),
     ],
