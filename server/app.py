@@ -22,7 +22,10 @@ from storage.aof.disk import Disk
 if TYPE_CHECKING:
     from server.web.http import WebServer
 
-ENCODINGS: Final = ("hash-max-listpack-entries", "hash-max-listpack-value")
+ENCODINGS: Final = (
+    *("hash-max-listpack-entries", "hash-max-listpack-value"),
+    *("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value"),
+)
 """Settings that tell up to which size a collection has a compact encoding."""
 
 

@@ -28,13 +28,12 @@ ABSENT: Final = frozenset(
     georadius georadius_ro georadiusbymember georadiusbymember_ro geosearch geosearchstore
     latency|doctor latency|graph lindex linsert llen lmove lmpop lolwut lpop lpos lpush lpushx
     lrange lrem lset ltrim migrate module|load module|loadex module|unload pfadd pfcount pfdebug
-    pfmerge pfselftest rpop rpoplpush rpush rpushx sadd scard sdiff sdiffstore sinter sintercard
-    sinterstore sismember smembers smismember smove sort sort_ro spop srandmember srem sscan
-    sunion sunionstore vadd vcard vdim vemb vgetattr vinfo vismember vlinks vrandmember vrem
-    vsetattr vsim zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore
-    zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex zrangebyscore
-    zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange
-    zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore
+    pfmerge pfselftest rpop rpoplpush rpush rpushx sort sort_ro vadd vcard vdim vemb vgetattr
+    vinfo vismember vlinks vrandmember vrem vsetattr vsim zadd zcard zcount zdiff zdiffstore
+    zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember
+    zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank
+    zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion
+    zunionstore
     """.split()
 )
 """Commands of Redis 8.0 that are not here. Rules may name them, so that those which were made for

@@ -40,6 +40,7 @@ GROUPS: Final = {
     "replication": "server",
     "scripting": "scripting",
     "server": "server",
+    "sets": "set",
     "streams": "stream",
     "strings": "string",
     "testing": "server",

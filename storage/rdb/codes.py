@@ -37,6 +37,10 @@ END: Final = 0xFF
 # --- types of values -------------------------------------------------------------------------
 
 STRING: Final = 0
+SET: Final = 2
+SET_INTSET: Final = 11
+SET_LISTPACK: Final = 20
+SETS: Final = (SET, SET_INTSET, SET_LISTPACK)
 HASH: Final = 4
 HASH_ZIPMAP: Final = 9
 HASH_ZIPLIST: Final = 13

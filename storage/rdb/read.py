@@ -13,7 +13,7 @@ from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
-from storage.rdb.read_collections import read_hash
+from storage.rdb.read_collections import read_hash, read_set
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.kinds import Value
 
@@ -194,6 +194,7 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
 
 _READERS: Final[dict[int, Callable[[Source, int, StreamLimits], Value]]] = {
     **dict.fromkeys(codes.STREAMS, read_stream),
+    **dict.fromkeys(codes.SETS, read_set),
     **dict.fromkeys(codes.HASHES, read_hash),
 }
 """What reads the types of values that Penstock holds, beside strings."""
@@ -259,10 +260,9 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 
 # --- values of other types -------------------------------------------------------------------
 
-_STRINGS: Final = {1: "list", 2: "set", 14: "list"}
+_STRINGS: Final = {1: "list", 14: "list"}
 """Types that are a number and so many strings."""
 _ONE: Final = {
-    **dict.fromkeys((11, 20), "set"),
     **dict.fromkeys((12, 17), "zset"),
     10: "list",
 }
@@ -275,6 +275,7 @@ _QUICKLIST: Final = 18
 _NAMES: Final = {
     codes.STRING: "string",
     **dict.fromkeys(codes.STREAMS, "stream"),
+    **dict.fromkeys(codes.SETS, "set"),
     **dict.fromkeys(codes.HASHES, "hash"),
     **_STRINGS,
     **_ONE,

@@ -12,12 +12,15 @@ from typing import Final
 from storage.engine.limits import StreamLimits
 from storage.errors import BadBytes
 from storage.rdb import codes
-from storage.rdb.packed import listpack_texts, ziplist_texts, zipmap_texts
+from storage.rdb.packed import intset_texts, listpack_texts, ziplist_texts, zipmap_texts
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.collection import Collection
 from storage.types.hash import Hash
+from storage.types.set import SetValue
 
 _PACKED: Final[dict[int, Callable[[bytes], Iterator[bytes]]]] = {
+    codes.SET_INTSET: intset_texts,
+    codes.SET_LISTPACK: listpack_texts,
     codes.HASH_ZIPMAP: zipmap_texts,
     codes.HASH_ZIPLIST: ziplist_texts,
     codes.HASH_LISTPACK: listpack_texts,
@@ -46,6 +49,18 @@ def _filled(value: Collection, count: int, offset: int) -> None:
     """Raise :class:`DamagedRDB` unless the value has so many elements, and there is one."""
     if not count or len(value) != count:
         raise DamagedRDB(offset, f"a value of {count} elements of which {len(value)} differ")
+
+
+def read_set(source: Source, kind: int, limits: StreamLimits) -> SetValue:
+    """The set that is stored as this type. Raises :class:`DamagedRDB`."""
+    offset = source.offset
+    value = SetValue(limits.collections)
+    count = 0
+    for member in _texts(source, kind, 1):
+        value.add(member)
+        count += 1
+    _filled(value, count, offset)
+    return value
 
 
 def read_hash(source: Source, kind: int, limits: StreamLimits) -> Hash:

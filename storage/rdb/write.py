@@ -28,6 +28,7 @@ from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes, listpack
 from storage.types.hash import Hash
 from storage.types.kinds import Value
+from storage.types.set import SetValue
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
 _LONGEST: Final = 11
@@ -201,6 +202,16 @@ def _any_version(value: Value) -> int:
 # --- collections -----------------------------------------------------------------------------
 
 
+def _set_type(value: SetValue, version: int) -> int:
+    return codes.SET
+
+
+def _set(value: SetValue, version: int) -> Iterator[bytes]:
+    """Every member."""
+    yield length(len(value))
+    yield from map(string, value.ordered())
+
+
 def _hash_type(value: Hash, version: int) -> int:
     """Up to Redis 7.2 and Valkey 8.1 no field expires; what cannot be said is left out."""
     if not value.times or version < codes.NEWEST:
@@ -359,6 +370,7 @@ _FORMS: Final[dict[type, _Form]] = {
     bytes: _STRING,
     bytearray: _STRING,
     Hash: _Form(_hash_type, _hash, _version_of_hash),
+    SetValue: _Form(_set_type, _set, _any_version),
     Stream: _Form(_stream_type, _stream, _version_of_times),
 }
 """How values are stored, by their class (see :mod:`storage.types.kinds`)."""

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from storage.engine.stream import Stream
 from storage.types.collection import Collection
 from storage.types.hash import Hash
+from storage.types.set import SetValue
 from storage.types.strings import Buffer, encoding_of
 
 Value = Stream | Collection | bytes | bytearray
@@ -46,10 +47,15 @@ STREAM: Final = Kind(
 
 HASH: Final = Kind("hash", Hash.copy, Hash.memory, Hash.encoding, Hash.check, "hashes_items")
 
+SET: Final = Kind(
+    "set", SetValue.copy, SetValue.memory, SetValue.encoding, SetValue.check, "sets_items"
+)
+
 KINDS: Final[dict[type, Kind]] = {
     bytes: STRING,
     bytearray: STRING,
     Hash: HASH,
+    SetValue: SET,
     Stream: STREAM,
 }
 

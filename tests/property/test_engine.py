@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.engine.effects import Effect
 from storage.keyspace.databases import Keyspace
-from tests.property import hash_commands
+from tests.property import hash_commands, set_commands
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.examples import scaled
@@ -35,7 +35,11 @@ class Engine(RuleBasedStateMachine):
 
     @rule(
         command=st.one_of(
-            *commands.EVERYTHING[:-1], commands.NEWER, commands.KEYSPACE, hash_commands.HASHES
+            *commands.EVERYTHING[:-1],
+            commands.NEWER,
+            commands.KEYSPACE,
+            hash_commands.HASHES,
+            set_commands.SETS,
         )
     )
     def send(self, command: commands.Words) -> None:

@@ -15,6 +15,8 @@ def views_of_key(key: str, groups: Iterable[str]) -> Iterator[Words]:
     yield ["OBJECT", "ENCODING", key]
     yield ["HGETALL", key]
     yield ["HPEXPIRETIME", key, "FIELDS", "5", "f", "g", "h", "i", ""]
+    yield ["SCARD", key]
+    yield ["SMISMEMBER", key, "0", "1", "2", "-7", "13", "01", "x", "", "y" * 65]
     yield ["XINFO", "STREAM", key]
     yield ["XINFO", "STREAM", key, "FULL", "COUNT", "0"]
     yield ["XINFO", "GROUPS", key]

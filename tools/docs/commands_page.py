@@ -34,6 +34,7 @@ _FAMILIES: Final = {
     "generic": ("keys", "Keys", ""),
     "string": ("strings", "Strings", ""),
     "hash": ("hashes", "Hashes", ""),
+    "set": ("sets", "Sets", ""),
     "bitmap": ("bitmaps", "Bitmaps", ""),
     "transactions": ("transactions", "Transactions", ""),
     "pubsub": ("pubsub", "Pub/sub", ""),

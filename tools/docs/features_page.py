@@ -29,6 +29,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
         ["storage/types/hash.py", "server/commands/hashes/"],
         ["storage/types/test_hash.py", "server/commands/hashes/"],
     ),
+    "sets": (
+        ["storage/types/set.py", "server/commands/sets/"],
+        ["storage/types/test_set.py", "server/commands/sets/"],
+    ),
     "the append-only file": (
         ["storage/aof/", "server/persistence/", "penstock/check_aof.py"],
         ["storage/aof/", "server/persistence/", "durability/", "penstock/test_check_aof.py"],

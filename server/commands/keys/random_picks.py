@@ -20,9 +20,9 @@ class PickCount:
 
     __slots__ = ("count", "has_more")
 
-    def __init__(self, args: Arguments, with_more: bytes) -> None:
+    def __init__(self, args: Arguments, with_more: bytes = b"") -> None:
         self.count = integer_between(args[2], -INT64_MAX, INT64_MAX)
-        self.has_more = len(args) == 4 and args[3].upper() == with_more
+        self.has_more = len(args) == 4 and args[3].upper() == with_more != b""
         if len(args) > 3 and not self.has_more:
             raise CommandError(errors.SYNTAX)
         if self.has_more and abs(self.count) > INT64_MAX // 2:

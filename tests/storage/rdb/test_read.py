@@ -19,9 +19,6 @@ OTHERS = {
     b"list": "list",
     b"long-list": "list",
     b"wide-list": "list",
-    b"integers": "set",
-    b"set": "set",
-    b"large-set": "set",
     b"zset": "zset",
     b"large-zset": "zset",
     b"infinite": "zset",
@@ -101,7 +98,6 @@ A_MODULE = b"\x81\x00\x01\x02\x03\x04\x05\x06\x07" + (
 
 VALUES = {
     b"\x01\x01k\x02\x01a\x01b": "list",
-    b"\x02\x01k\x01\xc0\x05": "set",
     b"\x03\x01k\x04\x01a\x031.5\x01b\xfd\x01c\xfe\x01d\xff": "zset",
     b"\x07\x01k" + A_MODULE: "module",
     b"\x0a\x01k\x03abc": "list",
@@ -129,6 +125,8 @@ def packed(kind: int, data: bytes) -> bytes:
 ZIPLIST = b"\x11\0\0\0\x0d\0\0\0\x02\0\0\x01a\x03\x01b\xff"
 OLD_FORMS = {
     b"\x04\x01k\x01\x01a\x01b": (b"HSET", b"k", b"a", b"b"),
+    b"\x02\x01k\x01\xc0\x05": (b"SADD", b"k", b"5"),
+    packed(11, b"\x02\0\0\0\x02\0\0\0\xff\xff\x07\0"): (b"SADD", b"k", b"-1", b"7"),
     packed(9, b"\x01\x01a\x01\x00b\xff"): (b"HSET", b"k", b"a", b"b"),
     packed(13, ZIPLIST): (b"HSET", b"k", b"a", b"b"),
 }
@@ -146,6 +144,7 @@ def test_old_forms_of_collections_are_read(data: bytes, words: Words) -> None:
     [
         (b"\x04\x01k\x00", "a value of 0 elements of which 0 differ"),
         (b"\x04\x01k\x02\x01a\x01b\x01a\x01c", "a value of 2 elements of which 1 differ"),
+        (packed(11, b"\x03\0\0\0\x01\0\0\0abc"), "an intset with a wrong length"),
         (packed(9, b"\x01\x01a\xff"), "a zipmap that ends early"),
         (packed(13, ZIPLIST[:-1] + b"\x01"), "a ziplist without its end"),
         (packed(13, b"abc"), "a ziplist with a wrong length"),

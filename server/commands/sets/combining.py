@@ -1,0 +1,242 @@
+"""What several sets have in common, or together, or only the first: SINTER, SUNION, SDIFF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from protocol import errors
+from protocol.errors import CommandError
+from protocol.replies import Reply
+from server.commands.declare import command
+from server.commands.sets import errors as set_errors
+from server.commands.sets.sets import members_reply
+from server.core.outcomes import Outcome, Steps, Work, result
+from server.core.table import Arguments, KeySpec
+from server.runtime.arguments import INT32_MAX, parse_integer
+from server.services import Services
+from server.state.session import Session
+from storage.engine.effects import SET
+from storage.types.set import SetValue
+
+Names = dict[bytes, None]
+
+Combining = Generator[None, None, list[bytes]]
+"""Work that yields wherever it may be interrupted, and returns members."""
+
+Operation = Callable[[Sequence[Names]], Combining]
+"""Combines the members of sets."""
+
+AT_ONCE: Final = 10_000
+"""Sets of fewer members in all are combined without giving way, and without copies."""
+
+_STEP: Final = 2_000
+"""How many members are looked at in a step."""
+
+
+def inter(sources: Sequence[Names], most: int = 0) -> Combining:
+    """What is in all sets: members of the smallest one, up to ``most`` if that is not 0."""
+    smallest, *others = sorted(sources, key=len)
+    found: list[bytes] = []
+    left = iter(smallest)
+    while some := list(islice(left, _STEP)):
+        found += [name for name in some if all(name in other for other in others)]
+        if 0 < most <= len(found):
+            return found[:most]
+        yield
+    return found
+
+
+def union(sources: Sequence[Names]) -> Combining:
+    """What is in any set."""
+    found: Names = {}
+    for source in sources:
+        left = iter(source)
+        while some := list(islice(left, _STEP)):
+            found.update(dict.fromkeys(some))
+            yield
+    return list(found)
+
+
+def diff(sources: Sequence[Names]) -> Combining:
+    """What is in the first set and in no other."""
+    first, *others = sources
+    found: list[bytes] = []
+    left = iter(first)
+    while some := list(islice(left, _STEP)):
+        found += [name for name in some if not any(name in other for other in others)]
+        yield
+    return found
+
+
+def _sources(session: Session, keys: Sequence[bytes]) -> list[Names]:
+    """The members of the sets at the keys, none where there is no key. Raises
+    :class:`WrongType`."""
+    found: list[Names] = []
+    for key in keys:
+        value = session.db.collection_to_read(key, SetValue, touch=not session.no_touch)
+        found.append({} if value is None else value.ordered())
+    return found
+
+
+def _copied(sources: Sequence[Names]) -> list[Names]:
+    """The members as they are now, for work that gives way."""
+    return [source.copy() for source in sources]
+
+
+# --- as a reply ------------------------------------------------------------------------------
+
+_combiner = partial(
+    command,
+    flags="readonly",
+    since="1.0.0",
+    syntax="key [key ...]",
+    keys=[KeySpec("RO access", last=-1)],
+    tips=("nondeterministic_output_order",),
+)
+
+
+@_combiner(
+    "SINTER",
+    summary="Lists the members that all of some sets have.",
+    complexity="O(N*M) in the members of the smallest set and the number of sets.",
+)
+def sinter(server: Services, session: Session, args: Arguments) -> Outcome:
+    """Each member."""
+    return _combined(session, args, inter)
+
+
+@_combiner(
+    "SUNION",
+    summary="Lists the members that any of some sets has.",
+    complexity="O(N) in the members of all sets.",
+)
+def sunion(server: Services, session: Session, args: Arguments) -> Outcome:
+    """Each member."""
+    return _combined(session, args, union)
+
+
+@_combiner(
+    "SDIFF",
+    summary="Lists the members of a set that no other of some sets has.",
+    complexity="O(N) in the members of all sets.",
+)
+def sdiff(server: Services, session: Session, args: Arguments) -> Outcome:
+    """Each member."""
+    return _combined(session, args, diff)
+
+
+def _combined(session: Session, args: Arguments, operation: Operation) -> Outcome:
+    sources = _sources(session, args[1:])
+    if sum(map(len, sources)) <= AT_ONCE:
+        return members_reply(session, result(operation(sources)))
+    return Steps(_in_steps(session, operation(_copied(sources))))
+
+
+def _in_steps(session: Session, work: Combining) -> Work:
+    members = yield from work
+    reply = members_reply(session, members)
+    return (yield from reply.work) if isinstance(reply, Steps) else [reply]  # type: ignore[list-item]
+
+
+# --- as a set --------------------------------------------------------------------------------
+
+_storer = partial(
+    command,
+    flags="write denyoom",
+    since="1.0.0",
+    syntax="destination key [key ...]",
+    keys=[KeySpec("OW update"), KeySpec("RO access", index=2, last=-1)],
+)
+
+
+@_storer(
+    "SINTERSTORE",
+    summary="Puts the members that all of some sets have into a set.",
+    complexity="O(N*M) in the members of the smallest set and the number of sets.",
+)
+def sinterstore(server: Services, session: Session, args: Arguments) -> Reply:
+    """How many members there are."""
+    return _stored(session, args, inter, "sinterstore")
+
+
+@_storer(
+    "SUNIONSTORE",
+    summary="Puts the members that any of some sets has into a set.",
+    complexity="O(N) in the members of all sets.",
+)
+def sunionstore(server: Services, session: Session, args: Arguments) -> Reply:
+    """How many members there are."""
+    return _stored(session, args, union, "sunionstore")
+
+
+@_storer(
+    "SDIFFSTORE",
+    summary="Puts the members of a set that no other of some sets has into a set.",
+    complexity="O(N) in the members of all sets.",
+)
+def sdiffstore(server: Services, session: Session, args: Arguments) -> Reply:
+    """How many members there are."""
+    return _stored(session, args, diff, "sdiffstore")
+
+
+def _stored(session: Session, args: Arguments, operation: Operation, event: str) -> int:
+    database, key = session.db, args[1]
+    found = result(operation(_sources(session, args[2:])))
+    if not found:
+        database.delete(key)
+        return 0
+    value = SetValue(database.keyspace.limits.collections)
+    for member in found:
+        value.add(member)
+    args[0] = event.upper().encode()
+    database.put(key, value, [tuple(args)], ((SET, event),))
+    return len(value)
+
+
+# --- counting --------------------------------------------------------------------------------
+
+
+@command(
+    "SINTERCARD",
+    flags="readonly",
+    since="7.0.0",
+    summary="Counts the members that all of some sets have.",
+    complexity="O(N*M) in the members of the smallest set and the number of sets.",
+    syntax="numkeys key [key ...] [LIMIT limit]",
+    keys=[KeySpec("RO access", counted=True)],
+)
+def sintercard(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The number of members, up to the limit."""
+    keys, most = counted_keys(args)
+    sources = _sources(session, keys)
+    if sum(map(len, sources)) <= AT_ONCE:
+        return len(result(inter(sources, most)))
+    return Steps(_counted(inter(_copied(sources), most)))
+
+
+def _counted(work: Combining) -> Work:
+    members = yield from work
+    return [b":%d\r\n" % len(members)]
+
+
+def counted_keys(args: Arguments) -> tuple[list[bytes], int]:
+    """The keys, of which the first argument is the number, and the limit behind them; 0 for none.
+    Raises :class:`CommandError`."""
+    count = parse_integer(args[1])
+    if count is None or not 0 < count <= INT32_MAX:
+        raise CommandError(set_errors.TOO_FEW_KEYS)
+    end = 2 + count
+    if end > len(args):
+        raise CommandError(set_errors.TOO_MANY_KEYS)
+    most = 0
+    for at in range(end, len(args), 2):
+        if args[at].upper() != b"LIMIT" or at + 1 == len(args):
+            raise CommandError(errors.SYNTAX)
+        limit = parse_integer(args[at + 1])
+        if limit is None or limit < 0:
+            raise CommandError(set_errors.NEGATIVE_LIMIT)
+        most = limit
+    return args[2:end], most

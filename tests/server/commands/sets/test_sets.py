@@ -1,0 +1,89 @@
+"""Commands for sets: what follows from them, and what is too large or random for a transcript.
+
+Replies are compared with a real server in tests/conformance/scripts/sets.txt.
+"""
+
+from __future__ import annotations
+
+from tests.support.direct import Direct, DirectClient
+from tests.support.lines import info_fields, sent
+from tests.support.listening import Listener
+
+
+def fill(client: DirectClient, key: str, start: int, end: int) -> None:
+    """Adds the members ``m`` and a number, from one to below another."""
+    for first in range(start, end, 100):
+        members = [f"m{n}" for n in range(first, min(first + 100, end))]
+        sent(client, f"SADD {key} {' '.join(members)}")
+
+
+def members(start: int, end: int) -> set[bytes]:
+    """What :func:`fill` adds."""
+    return {b"m%d" % n for n in range(start, end)}
+
+
+def test_events_tell_what_happened_to_a_set(direct: Direct, client: DirectClient) -> None:
+    listener = Listener(direct)
+    sent(client, "SADD s a b c", "SADD s a", "SREM s a nope", "SMOVE s t b", "SMOVE s t nope")
+    assert listener.heard() == ["new s", "sadd s", "srem s", "srem s", "new t", "sadd t"]
+    sent(client, "SMOVE s t c", "SPOP t", "SPOP t 5", "SPOP t 5")
+    assert listener.heard() == ["srem s", "del s", "sadd t", "spop t", "spop t", "del t"]
+
+
+def test_a_result_replaces_what_is_there(direct: Direct, client: DirectClient) -> None:
+    sent(client, "SADD a 1 2", "SADD b 2 3", "SET d x EX 100")
+    listener = Listener(direct)
+    sent(client, "CONFIG SET notify-keyspace-events AEnoc")
+    sent(client, "SINTERSTORE d a b", "SUNIONSTORE a a b", "SDIFFSTORE e a b", "SINTERSTORE d a z")
+    assert listener.heard() == [
+        *("overwritten d", "type_changed d", "sinterstore d"),
+        *("overwritten a", "sunionstore a", "new e", "sdiffstore e", "del d"),
+    ]
+    assert client.ask("SMEMBERS", "a") == [b"1", b"2", b"3"]
+    assert client.ask("TTL", "d") == -2
+
+
+def test_popped_members_are_gone(client: DirectClient) -> None:
+    fill(client, "s", 0, 1000)
+    before = int(info_fields(client, "persistence")["rdb_changes_since_last_save"])
+    popped = client.ask("SPOP", "s", 400)
+    assert len(set(popped)) == 400
+    assert set(client.ask("SMEMBERS", "s")) == members(0, 1000) - set(popped)
+    after = int(info_fields(client, "persistence")["rdb_changes_since_last_save"])
+    assert after - before == 400
+
+
+def test_a_long_set_is_walked_through_page_by_page(client: DirectClient) -> None:
+    fill(client, "s", 0, 1500)
+    cursor, seen = b"0", list[bytes]()
+    while not seen or cursor != b"0":
+        cursor, page = client.ask("SSCAN", "s", cursor, "COUNT", 100)
+        seen += page
+    assert len(seen) == 1500
+    assert set(seen) == members(0, 1500)
+
+
+def test_long_sets_are_combined_in_steps_from_what_they_were(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "a", 0, 8000)
+    fill(client, "b", 6000, 12_000)
+    direct.server.services.stepped.nanoseconds = iter(range(0, 10**15, 10**9)).__next__
+    for name, expected in (
+        ("SINTER", members(6000, 8000)),
+        ("SUNION", members(0, 12_000)),
+        ("SDIFF", members(0, 6000)),
+    ):
+        assert client.send(name, "a", "b") is None
+        assert other.send("SREM", "a", "m7000") is not None
+        while (reply := client.reply_when_woken) is None:
+            direct.server.services.stepped.turn()
+        assert reply.startswith(b"*%d\r\n" % len(expected))
+        assert all(b"\r\n%b\r\n" % name in reply for name in list(expected)[::500])
+        sent(other, "SADD a m7000")
+
+
+def test_a_limit_ends_counting(client: DirectClient) -> None:
+    fill(client, "a", 0, 8000)
+    fill(client, "b", 1000, 9000)
+    assert client.ask("SINTERCARD", 2, "a", "b") == 7000
+    assert client.ask("SINTERCARD", 2, "a", "b", "LIMIT", 10) == 10
