@@ -131,7 +131,7 @@ def test_the_read_that_a_worker_is_at_rest_in_is_no_command_to_crash_at(penstock
 
     result = penstock.explore.crashes(waiting, prepare=fill, recover=acknowledge)
     assert [outcome.id for outcome in result.outcomes][-2:] == ["crash-before@8", "crash-after@8"]
-    assert result.diverged == []
+    assert (result.commands, result.diverged) == (9, [])
 
 
 def test_sleeps_pass_by_the_clock_of_the_server(penstock: Penstock) -> None:
