@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from examples.explore import shop
-from penstock.testing import Penstock, PenstockServer
+from penstock.testing import Penstock, PenstockServer, exploring
 from tests.plugin.conftest import Installation
 from tools.docs import explored_page
 
@@ -50,6 +50,18 @@ def test_a_run_gives_the_rows_of_the_page(penstock: Penstock, example: str) -> N
     assert [
         line for each in found if (line := without_versions(row(each)).strip()) not in page
     ] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", ["faststream_group", "taskiq_stream", "walrus_group"])
+def test_a_library_does_its_work_and_survives_one_crash(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
+    monkeypatch.setattr(exploring.session, "only", "crash-before@0")
+    module = pytest.importorskip(
+        f"examples.explore.{example}", reason="its library is not installed", exc_type=ImportError
+    )
+    explored_page.tests_of(module)[0](penstock)
 
 
 def test_what_has_not_tried_everything_is_no_row(penstock: Penstock) -> None:
