@@ -12,6 +12,7 @@
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
+# make explore                    every crash of workers of real libraries; writes docs/explore-libraries.md
 # make test-container             the image, in a container engine
 # make image [IMAGE=penstock SOURCE=https://... PLATFORMS=linux/amd64,linux/arm64 ARGS=--push]
 #                                 the image, with labels that say what it was built from
@@ -79,7 +80,7 @@ SPARK_PATH := $(CURDIR)/$(DATA_SOURCE):$(CURDIR)/$(PIPELINE):$(CURDIR)/$(DATA_SO
 BUILD_WHEEL := $(BUILDER)/bin/python -c 'import sys; from setuptools.build_meta import build_wheel; \
 	build_wheel(sys.argv[1], {"--global-option": ["--quiet"]})'
 
-.PHONY: help run wheel wheels test lint types suite coverage coverage-engine coverage-plain test-all compiled plain test-compiled test-clients test-container \
+.PHONY: help run wheel wheels test lint types suite coverage coverage-engine coverage-plain test-all compiled plain test-compiled test-clients explore test-container \
 	image drive-image sbom lock reliability soak replication-histories fuzz mutants test-redis-py test-spark test-source \
 	test-apart coverage-spark test-pipeline pipeline-histories demo bench-spark bench docs pictures format clean alone
 
@@ -171,6 +172,10 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 # The run writes the table of docs/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
+
+# The run writes the tables of docs/explore-libraries.md.
+explore: $(ENV)/installed-clients
+	$(BIN)/python -m tools.docs.explored_page
 
 # Where no engine runs, one is started for it; where that cannot be, this fails.
 test-container: $(ENV)/installed-clients

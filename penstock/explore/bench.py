@@ -96,6 +96,11 @@ class Bench:
         reply = as_map(self.ask("DEBUG", "FAULT", "REST", worker, "UNTIL", states))
         return as_map(reply["workers"][0])
 
+    def see_off(self, worker: str) -> None:
+        """Returns when no connection of a worker waits in a command any more: one that was closed
+        there would take what comes next."""
+        self.ask("DEBUG", "FAULT", "REST", worker, "UNTIL", "idle,gone,absent")
+
     # --- commands -------------------------------------------------------------------------
 
     def _reads(self, name: str, subcommand: str) -> bool:

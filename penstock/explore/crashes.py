@@ -105,6 +105,7 @@ class Crashes:
         __tracebackhide__ = True
         first, second = self.run(NO_FAULT), self.run(NO_FAULT)
         self._clean = first.lives[0]
+        self.result.commands = len(self._clean.calls)
         if first.wrong:
             raise AssertionError(without_fault(first.wrong, self._clean))
         difference = first_difference(self._clean.calls, second.lives[0].calls)

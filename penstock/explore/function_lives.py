@@ -101,6 +101,7 @@ class FunctionWorker:
                 self._free.append(client)
             else:
                 client.close()
+                situation.bench.see_off(NAME)
         return Ended(Life(gate.calls, gate.struck, error), gate.crashed)
 
     def close(self) -> None:
@@ -224,7 +225,7 @@ class CrashGate:
         """Lets time pass while the worker waits for what does not come."""
         if self._waiting is connection:
             while not connection.can_read(0) and self._bench.is_parked(NAME):
-                self._rest()
+                self._rest(connection)
 
     def after_reply(self, connection: GatedConnection, reply: object) -> None:
         """Strikes the command that was answered, if a fault is to, or takes back a read that has
@@ -262,11 +263,13 @@ class CrashGate:
         if seconds > 0:
             self._bench.advance(max(1, round(seconds * 1000)))
 
-    def _rest(self) -> None:
+    def _rest(self, connection: GatedConnection) -> None:
         """Lets time pass, or ends the life: nothing comes any more."""
-        if self._all_advances >= ALL_ADVANCES or self._advances >= ADVANCES:
-            self._end()
-        if self._advances and (self._situation.done is None or self._situation.is_done()):
+        only_once = self._situation.done is None and self._advances > 0
+        too_often = self._all_advances >= ALL_ADVANCES or self._advances >= ADVANCES
+        if only_once or too_often or (self._advances and self._situation.is_done()):
+            if connection.replies == 1:
+                self.calls.pop()  # It has found nothing, as another time before.
             self._end()
         self._advances += 1
         self._all_advances += 1

@@ -79,6 +79,8 @@ class ExplorationResult:
 
     unit: str
     """What is counted: ``scenarios`` or ``orders``."""
+    commands: int = 0
+    """How many commands the worker sends without a fault; 0 for orders."""
     explored: int = 0
     """How many were tried."""
     of: int | None = None

@@ -45,6 +45,8 @@ class Exploration(Protocol):
     """Whether all were tried: of orders those within the bound on preemptions."""
     everything: bool
     """Whether there is nothing beyond that bound, either."""
+    commands: int
+    """How many commands a worker sends without a fault; 0 for orders."""
     diverged: list[str]
     """Where workers did not repeat themselves."""
 

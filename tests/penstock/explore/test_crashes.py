@@ -119,6 +119,21 @@ def test_a_worker_without_end_is_at_rest_once_all_is_done(penstock: Penstock) ->
     assert result.explored > 10
 
 
+def test_the_read_that_a_worker_is_at_rest_in_is_no_command_to_crash_at(penstock: Penstock) -> None:
+    def waiting(client: Any) -> None:
+        while True:
+            for order, fields in read(client, "alice", ">", block=0):
+                client.set(f"done:{fields['item']}", "1")
+                client.xack("orders", "kitchen", order)
+
+    def acknowledge(client: Any) -> None:
+        client.xack("orders", "kitchen", *[order for order, _ in client.xrange("orders")])
+
+    result = penstock.explore.crashes(waiting, prepare=fill, recover=acknowledge)
+    assert [outcome.id for outcome in result.outcomes][-2:] == ["crash-before@8", "crash-after@8"]
+    assert (result.commands, result.diverged) == (9, [])
+
+
 def test_sleeps_pass_by_the_clock_of_the_server(penstock: Penstock) -> None:
     def polling(client: Any) -> None:
         while True:

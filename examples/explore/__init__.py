@@ -1,0 +1,1 @@
+"""Workers of libraries and well-known patterns, each explored: ``make explore``."""
