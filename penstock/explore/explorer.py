@@ -10,7 +10,8 @@ from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_orders import FunctionOrders
 from penstock.explore.orders import OrderBounds, Orders
-from penstock.explore.process_lives import ProcessCommand, ProcessWorker
+from penstock.explore.process_lives import ProcessWorker
+from penstock.explore.processes import ProcessCommand
 from penstock.explore.results import ExplorationResult
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced

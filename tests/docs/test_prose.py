@@ -66,7 +66,9 @@ def test_a_long_line_is_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_no_merge_has_left_its_marks(page: Path) -> None:
-    assert re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$|>{7} \S+$", page.read_text(), re.MULTILINE) == []
+    assert (
+        re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$|>{7} \S+$", page.read_text(), re.MULTILINE) == []
+    )
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=name)

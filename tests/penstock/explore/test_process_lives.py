@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.explore import process_lives
+from penstock.explore import process_lives, processes
 from penstock.testing import Penstock
 from tests.penstock.explore.processes import (
     CLIENT,
@@ -103,7 +104,7 @@ def test_a_process_that_waits_for_ever_is_at_rest_when_its_work_is_done(
 def test_a_process_that_pauses_is_not_at_rest(
     penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_lives, "LOOK_MS", 1)
+    monkeypatch.setattr(processes, "LOOK_MS", 1)
     result = penstock.explore.crashes(
         program(REPAIRING), prepare=fill, invariant=counted_once, done=empty
     )
@@ -147,6 +148,33 @@ def test_a_process_that_never_stops_asking_is_given_up(
     monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
     lines = report(penstock, program("while True: ask('INCR', 'n')"))
     assert "it has not ended within 0.3 s" in "\n".join(lines)
+
+
+LEAVING_A_CHILD = """
+if os.fork() == 0:
+    line = open("line", "w", buffering=1)
+    print("here", file=line)
+    ask("GET", "done")
+    connection.shutdown(socket.SHUT_RDWR)
+    import time
+    time.sleep(60)
+    print("still here", file=line)
+else:
+    os._exit(0)
+"""
+
+
+def test_what_a_process_has_started_ends_with_it(
+    penstock: Penstock, program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("line")
+    reading = os.open("line", os.O_RDONLY | os.O_NONBLOCK)
+    result = penstock.explore.crashes(program(LEAVING_A_CHILD), kinds="crash-before")
+    assert (result.explored, result.diverged) == (1, [])
+    os.set_blocking(reading, True)
+    with open(reading) as line:
+        assert line.read() == "here\n" * 4
 
 
 def test_a_program_that_is_not_there_is_named(penstock: Penstock) -> None:
