@@ -12,6 +12,7 @@ from penstock.explore.results import ExplorationResult, OrderOutcome
 from penstock.explore.sampling import sample
 from penstock.explore.schedules import parsed_schedule, schedule_id
 from penstock.explore.search import Order, Search, System
+from penstock.testing.exploring import ExploringSession
 
 SEARCHED_WORKERS: Final = 3
 """How many workers there may be for all orders of them to be searched."""
@@ -37,6 +38,7 @@ class OrderBounds:
     seconds: float | None = None
     seed: int = 0
     only: str = ""
+    again: str = ExploringSession.again
 
 
 class Orders:
@@ -106,7 +108,7 @@ class Orders:
             if self._is_at_bound(bounds, runs):
                 break
         if found:
-            raise AssertionError(order_report(self.result, found, text))
+            raise AssertionError(order_report(self.result, found, text, bounds.again))
 
     def _note(self, order: Order) -> OrderOutcome:
         name = schedule_id(order.choices, self._workers)

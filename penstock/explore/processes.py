@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from typing import IO, Final
 
@@ -58,13 +58,11 @@ class RunningProcess:
     """A process with its reins, from its start until it is closed."""
 
     def __init__(self, command: ProcessCommand, bench: Bench, name: str) -> None:
-        self._errors = tempfile.TemporaryFile()
-        self.reins = Reins(bench, name)
-        try:
+        with ExitStack() as stack:
+            self._errors = stack.enter_context(tempfile.TemporaryFile())
+            self.reins = stack.enter_context(closing(Reins(bench, name)))
             self._process = command.start(self.reins.url, self._errors)
-        except Unexplorable:
-            self._let_go()
-            raise
+            self._let_go = stack.pop_all().close
         self._state = "absent"
         self._killed = False
 
@@ -112,7 +110,3 @@ class RunningProcess:
         """Ends it, if it has not ended, and its connections."""
         self.kill()
         self._let_go()
-
-    def _let_go(self) -> None:
-        self.reins.close()
-        self._errors.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 from penstock.explore import process_lives, processes
 from penstock.testing import Penstock
 from tests.penstock.explore.processes import (
-    CLIENT,
     MENDED,
     ONCE,
     POLLING,
@@ -21,18 +18,6 @@ from tests.penstock.explore.processes import (
     REPAIRING,
     WAITING,
 )
-
-
-@pytest.fixture
-def program(penstock: Penstock, tmp_path: Path) -> Any:
-    """Makes a worker of a program, with the client above."""
-
-    def made(text: str) -> Any:
-        path = tmp_path / "worker.py"
-        path.write_text(CLIENT + textwrap.dedent(text))
-        return penstock.explore.process(sys.executable, "-I", "-S", str(path))
-
-    return made
 
 
 def counted_once(client: Any) -> None:
