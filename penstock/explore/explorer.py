@@ -13,8 +13,8 @@ from penstock.explore.live_orders import LiveOrders
 from penstock.explore.orders import OrderBounds, Orders
 from penstock.explore.process_lives import ProcessWorker
 from penstock.explore.process_turns import ProcessTurns
-from penstock.explore.processes import ProcessCommand
-from penstock.explore.results import ExplorationResult
+from penstock.explore.processes import VARIABLE, ProcessCommand
+from penstock.explore.results import ExplorationResult, Unexplorable
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced
 from penstock.explore.turns import OrderWorker
@@ -107,10 +107,22 @@ class Explorer(exploring.Explore):
             system = LiveOrders(bench, turns, invariant)
             orders = Orders(system, list(workers), self._session.progress)
             try:
-                return orders.explore(bounds)
+                result = orders.explore(bounds)
+                _require_steps(result, workers)
+                return result
             finally:
                 self._session.found.append(orders.result)
                 system.close()
+
+
+def _require_steps(result: ExplorationResult, workers: Mapping[str, object]) -> None:
+    """Raises :class:`Unexplorable` if a process has sent nothing in any order: that nothing was
+    wrong then says nothing."""
+    __tracebackhide__ = True
+    sent = {name for outcome in result.outcomes for name, _ in outcome.lanes}
+    for name, work in workers.items():
+        if name not in sent and isinstance(work, ProcessCommand):
+            raise Unexplorable(f"{name}, {work}, sends no command: does it use {VARIABLE}?")
 
 
 def _worker(work: Work | exploring.Program) -> FunctionWorker | ProcessWorker:

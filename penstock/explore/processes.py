@@ -4,6 +4,7 @@ environment: its commands are held there."""
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -36,6 +37,9 @@ class ProcessCommand:
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str | None = None
+
+    def __str__(self) -> str:
+        return shlex.join(self.command)
 
     def start(self, url: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         """Starts it in a group of its own; raises :class:`Unexplorable` if that cannot be."""

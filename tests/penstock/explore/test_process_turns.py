@@ -124,7 +124,7 @@ def test_a_process_waits_until_time_has_passed_for_all(
 
     result = penstock.explore.orders(
         ann=patient,
-        bob=program(""),
+        bob=lambda client: None,
         prepare=prepare,
         invariant=lambda client: int(client.get("late")) == begin["s"] + 7,
     )
@@ -181,6 +181,13 @@ def test_a_process_that_neither_sends_nor_ends_is_told(
 ) -> None:
     monkeypatch.setattr(Turn, "TIMEOUT_S", 0.3)
     sleeping = program("import time; time.sleep(600)")
-    assert report(penstock, ann=sleeping, bob=program("")) == [
+    assert report(penstock, ann=sleeping, bob=look_then_take) == [
         "ann neither sent a command nor ended within 0.3 seconds"
+    ]
+
+
+def test_a_process_that_sends_nothing_is_not_right(penstock: Penstock) -> None:
+    idle = penstock.explore.process("sh", "-c", "exit 0")
+    assert report(penstock, ann=idle, bob=lambda client: client.get("a")) == [
+        "ann, sh -c 'exit 0', sends no command: does it use REDIS_URL?"
     ]
