@@ -32,6 +32,9 @@ LIFE_S: Final = 30.0
 LOOKING: Final = frozenset({"XAUTOCLAIM", "XREADGROUP"})
 """Commands that look for work, beside those that only read."""
 
+BEYOND: Final = 1_000
+"""How many commands a process may send one after the other while no work is left."""
+
 _numbers = count(1)
 
 
@@ -70,6 +73,7 @@ class _ProcessLife:
         self._waiting = False
         self._in_transaction: set[int] = set()
         self._looked: set[str] = set()
+        self._beyond = 0
         self._goes_round = False
         self._failed = ""
         self.calls: list[Call] = []
@@ -116,14 +120,16 @@ class _ProcessLife:
         self._pass(client, call)
 
     def _looks_again(self, call: Call) -> bool:
-        """Whether it looks for work as it has done already since there is none: it is at rest. A
-        pause would not say so, as it may compute, or wait for a processor."""
-        if not (call.reads or call.name in LOOKING) or not self._situation.is_done():
+        """Whether it looks for work as it has done already since there is none, or goes on and on:
+        it is at rest. A pause would not say so, as it may compute, or wait for a processor."""
+        self._beyond = self._beyond + 1 if self._situation.is_done() else 0
+        if not self._beyond or not (call.reads or call.name in LOOKING):
             self._looked.clear()
-            return False
-        again = call.shape in self._looked
-        self._looked.add(call.shape)
-        return again
+        elif call.shape in self._looked:
+            return True
+        else:
+            self._looked.add(call.shape)
+        return self._beyond > BEYOND
 
     def _call(self, client: int, words: tuple[str, ...]) -> Call:
         queued = client in self._in_transaction and words[0] not in ("EXEC", "DISCARD")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.explore import process_lives, processes
-from penstock.testing import Penstock
+from penstock.testing import Penstock, exploring
 from tests.penstock.explore.processes import (
     MENDED,
     ONCE,
@@ -103,6 +103,21 @@ def test_a_process_that_polls_is_at_rest_when_it_looks_again_and_no_work_is_left
     result = penstock.explore.crashes(program(POLLING), kinds="crash-before", **options)
     assert [outcome.id for outcome in result.outcomes] == [f"crash-before@{k}" for k in range(6)]
     assert result.diverged == []
+
+
+def test_a_process_that_writes_whenever_it_looks_is_at_rest_when_it_has_done_so_long_enough(
+    penstock: Penstock,
+    program: Any,
+    session: exploring.ExploringSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session.only = "crash-before@0"
+    monkeypatch.setattr(process_lives, "BEYOND", 20)
+    beating = program(POLLING.replace("while True:", "while True:\n    ask('INCR', 'beat')"))
+    options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "done": empty}
+    [outcome] = penstock.explore.crashes(beating, **options).outcomes
+    # One, and five with which the work is done; XREADGROUP finds none behind them.
+    assert len(list(outcome.lanes)) == 1 + 5 + 20
 
 
 def test_another_worker_may_come_after_a_fault(penstock: Penstock, program: Any) -> None:
