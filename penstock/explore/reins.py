@@ -23,8 +23,8 @@ class Reins:
 
     def close(self) -> None:
         """Ends the connections that came by the port; what is held on them never runs."""
-        self._ask("DEBUG", "FAULT", "CLEAR", self._fault)
         self._ask("DEBUG", "PORT", "CLOSE", self.name)
+        self._ask("DEBUG", "FAULT", "CLEAR", self._fault)
 
     def state(self, until: str, timeout_ms: int) -> dict[str, Any]:
         """Return the state of the worker, as soon as it is one of these, or the time is over."""
