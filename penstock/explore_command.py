@@ -1,6 +1,7 @@
-"""``penstock explore``: every crash of a worker, from a shell and for tests in any language.
+"""``penstock explore``: every crash of a worker and every order of several, from a shell and for
+tests in any language.
 
-The worker is a command; what prepares the data and what checks them are scripts. All of them have
+A worker is a command; what prepares the data and what checks them are scripts. All of them have
 the URL of a server that runs for them alone in REDIS_URL.
 """
 
@@ -8,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
-from typing import Final
+from typing import Any, Final
 
 from penstock.explore.results import Unexplorable
 from penstock.explore.scenarios import parsed
+from penstock.explore.schedules import parsed_schedule
 from penstock.explore.tables import row
 from penstock.terminal import json_line, shown_lines
 from penstock.testing import exploring
@@ -27,23 +30,31 @@ from penstock.testing.waiting import unfinished
 SCRIPT_S: Final = 60.0
 """How long a script may take."""
 
+NAMES: Final = ("ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal")
+"""The names of workers in orders, whose letters name an order."""
+
 EPILOG: Final = """\
 penstock explore crashes --prepare fill.sh --check check.sh -- node worker.mjs
+penstock explore orders --prepare fill.sh --check check.sh -- node buyer.mjs -- ./seller.sh
 
-A script is a file, or a line for the shell. The worker has to connect to REDIS_URL. The exit status
-is 0 if all ends right, 1 with a report if something ends wrong, and 2 if that cannot be told.
+A script is a file, or a line for the shell. A worker is a command, or such a file; it has to
+connect to REDIS_URL. The exit status is 0 if all ends right, 1 with a report if something ends
+wrong, and 2 if that cannot be told.
 """
+
+Command = Sequence[str]
+"""The words of the command line of a worker."""
+
+Options = dict[str, Any]
+"""What is given by name."""
 
 
 def main(args: Sequence[str]) -> int:
     """Runs the tool with the arguments behind its name; returns the exit status."""
     at = args.index("--") if "--" in args else len(args)
-    parser, command = _parser(), args[at + 1 :]
-    options = parser.parse_args(args[:at])
-    if not command:
-        parser.error("the command of the worker is missing: ... -- node worker.mjs")
+    options = _parser().parse_args(args[:at])
     try:
-        return _explore(options, command)
+        return _explore(options, options.workers(options, args[at + 1 :]))
     except (PenstockError, Unexplorable, ValueError) as error:
         print(f"penstock explore: {shown_lines(str(error))}", file=sys.stderr)
         return 2
@@ -51,65 +62,155 @@ def main(args: Sequence[str]) -> int:
         return 130
 
 
+# --- options ----------------------------------------------------------------------------------
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="penstock explore",
-        usage="%(prog)s crashes [option ...] -- COMMAND ...",
-        description="Lets a worker crash at each of its commands, and checks what is left then.",
+        description="Tries what may happen to workers, and checks what is left then.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add, group = parser.add_argument, ("STREAM", "GROUP")
-    add("what", choices=["crashes"], help="what is tried")
-    add("--prepare", metavar="SCRIPT", help="makes the data that each try begins with")
-    add("--check", metavar="SCRIPT", required=True, help="ends with 0 if what is left is right")
-    finished = "no work is left when the group has acknowledged all; once for each group"
-    add("--done-when-acknowledged", action="append", nargs=2, metavar=group, help=finished)
-    add("--kinds", default="crash", help="crash,connection,stall,failover,power-cut (%(default)s)")
-    add("--most", type=int, metavar="N", help="how many scenarios are tried at most")
-    add("--seconds", type=float, metavar="S", help="for how long they are tried")
-    add("--only", default="", metavar="ID", help="the scenario to run alone: crash-after@2")
-    add("--json", action="store_true", help="print a line of JSON")
+    forms = parser.add_subparsers(required=True, metavar="crashes | orders")
+    _add_crashes(forms)
+    _add_orders(forms)
     return parser
 
 
-def _explore(options: argparse.Namespace, command: Sequence[str]) -> int:
+def _add_crashes(forms: Any) -> None:
+    told = "lets a worker crash at each of its commands"
+    usage = "%(prog)s [option ...] -- COMMAND ..."
+    form = forms.add_parser("crashes", help=told, description=told, usage=usage)
+    form.set_defaults(form=form, workers=_one_worker, explore=_crashes)
+    _add_scripts(form)
+    group = ("STREAM", "GROUP")
+    finished = "no work is left when the group has acknowledged all; once for each group"
+    form.add_argument(
+        "--done-when-acknowledged", action="append", nargs=2, metavar=group, help=finished
+    )
+    kinds = "crash,connection,stall,failover,power-cut (%(default)s)"
+    form.add_argument("--kinds", default="crash", help=kinds)
+    _add_bounds(form, "scenario", "crash-after@2")
+
+
+def _add_orders(forms: Any) -> None:
+    told = "runs the commands of several workers in every order that can matter"
+    usage = "%(prog)s [option ...] -- COMMAND ... -- COMMAND ..."
+    form = forms.add_parser("orders", help=told, description=told, usage=usage)
+    form.set_defaults(form=form, workers=_several_workers, explore=_orders)
+    _add_scripts(form)
+    often = "how often a worker that could go on has to wait, or none for no bound (%(default)s)"
+    form.add_argument("--preemptions", type=_preemptions, default=2, metavar="N", help=often)
+    _add_bounds(form, "order", "abba")
+
+
+def _add_scripts(form: argparse.ArgumentParser) -> None:
+    made = "makes the data that each try begins with"
+    right = "ends with 0 if what is left is right"
+    form.add_argument("--prepare", metavar="SCRIPT", help=made)
+    form.add_argument("--check", metavar="SCRIPT", required=True, help=right)
+
+
+def _add_bounds(form: argparse.ArgumentParser, unit: str, example: str) -> None:
+    add, alone = form.add_argument, f"the {unit} to run alone: {example}"
+    add("--most", type=int, metavar="N", help=f"how many {unit}s are tried at most")
+    add("--seconds", type=float, metavar="S", help="for how long they are tried")
+    add("--only", default="", metavar="ID", help=alone)
+    add("--json", action="store_true", help="print a line of JSON")
+
+
+def _preemptions(text: str) -> int | None:
+    """Return a bound; raises :class:`ArgumentTypeError`."""
+    try:
+        return None if text == "none" else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid number or none: {text!r}") from None
+
+
+def _one_worker(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Command]:
+    if not words:
+        options.form.error("the command of the worker is missing: ... -- node worker.mjs")
     if options.only:
         parsed(options.only)
+    return {"worker": words}
+
+
+def _several_workers(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Command]:
+    """Return the command behind each ``--``; raises :class:`ValueError`."""
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == "--":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    if len(commands) < 2 or not all(commands):
+        options.form.error("orders are those of two workers or more: ... -- ./ann.sh -- ./bob.sh")
+    if len(commands) > len(NAMES):
+        options.form.error(
+            f"orders are those of at most {len(NAMES)} workers, and not {len(commands)}"
+        )
+    workers = dict(zip(NAMES, commands, strict=False))
+    if options.only:
+        parsed_schedule(options.only, workers)
+    return dict(workers)
+
+
+# --- exploring --------------------------------------------------------------------------------
+
+
+def _explore(options: argparse.Namespace, workers: dict[str, Command]) -> int:
     again = "penstock ... --only"
     exploring.session = exploring.ExploringSession(options.only, progress=_show, again=again)
     with PenstockServer(command=[sys.executable, "-m", "penstock"]) as server:
-        report = _report(server, options, command)
+        report = _report(server, options, workers)
     _show("")
-    found = exploring.session.take()[0]
+    [found] = exploring.session.take()
+    named = {name: shlex.join(command) for name, command in workers.items()}
     if not report and not found.explored:
-        raise PenstockError(f"{command[0]} sends no command to strike: does it use REDIS_URL?")
+        [text] = named.values()
+        raise PenstockError(f"{text} sends no command to strike: does it use REDIS_URL?")
+    if report and len(named) > 1:
+        report = "\n".join([report, *(f"  {name}: {text}" for name, text in named.items())])
     if options.json:
-        print(json_line({**row(" ".join(command), found), "report": report}))
+        print(json_line({**row(" -- ".join(named.values()), found), "report": report}))
     else:
         print(shown_lines(report or "\n  diverged: ".join([found.summary, *found.diverged])))
     return int(bool(report))
 
 
-def _report(server: PenstockServer, options: argparse.Namespace, command: Sequence[str]) -> str:
+def _report(
+    server: PenstockServer, options: argparse.Namespace, workers: dict[str, Command]
+) -> str:
     """Return the report of what ends wrong; empty if nothing does."""
-    groups = options.done_when_acknowledged
-    done = groups and (lambda _: not any(unfinished(server.ask, *pair) for pair in groups))
+    processes = {name: server.explore.process(*_command(words)) for name, words in workers.items()}
+    shared = {
+        "prepare": options.prepare and (lambda _: _prepare(options.prepare, server.url)),
+        "invariant": lambda _: _said(options.check, server.url),
+        "most": options.most,
+        "seconds": options.seconds,
+    }
     try:
-        server.explore.crashes(
-            server.explore.process(*command),
-            prepare=options.prepare and (lambda _: _prepare(options.prepare, server.url)),
-            invariant=lambda _: _said(options.check, server.url),
-            done=done,
-            kinds=options.kinds.split(","),
-            most=options.most,
-            seconds=options.seconds,
-        )
+        options.explore(server, options, processes, shared)
     except Unexplorable:
         raise
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def _crashes(
+    server: PenstockServer, options: argparse.Namespace, workers: Options, shared: Options
+) -> None:
+    groups = options.done_when_acknowledged
+    done = groups and (lambda _: not any(unfinished(server.ask, *pair) for pair in groups))
+    server.explore.crashes(workers["worker"], done=done, kinds=options.kinds.split(","), **shared)
+
+
+def _orders(
+    server: PenstockServer, options: argparse.Namespace, workers: Options, shared: Options
+) -> None:
+    server.explore.orders(preemptions=options.preemptions, **shared, **workers)
 
 
 def _show(text: str) -> None:
@@ -132,11 +233,19 @@ def _said(script: str, url: str) -> str:
     return (text or f"{script} ended with status {status}") if status else ""
 
 
+def _command(words: Command) -> Command:
+    """Return the command of a worker: one word that is a file is run as a script is."""
+    return _file(words[0]) if len(words) == 1 and os.path.isfile(words[0]) else words
+
+
+def _file(script: str) -> Command:
+    path = os.path.abspath(script)
+    return ["sh", "-c", '"$0"', path] if os.access(path, os.X_OK) else ["sh", path]
+
+
 def _run(script: str, url: str) -> tuple[int, str]:
     """Runs a file or a line for the shell; returns its status and what it has printed."""
-    path, words = os.path.abspath(script), ["sh", "-c", script]
-    if os.path.isfile(path):
-        words = ["sh", "-c", '"$0"', path] if os.access(path, os.X_OK) else ["sh", path]
+    words = _file(script) if os.path.isfile(script) else ["sh", "-c", script]
     environment = {**os.environ, "REDIS_URL": url}
     with tempfile.TemporaryFile() as output:
         process = Popen(

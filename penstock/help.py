@@ -40,6 +40,7 @@ Data:
 Tests and shells:
   penstock debug [--url URL] fault | clock | snapshot | trace | wait ...
   penstock explore crashes --check check.sh -- COMMAND ...   a worker, struck at each command
+  penstock explore orders --check check.sh -- COMMAND ... -- COMMAND ...   workers in every order
   penstock completion bash | zsh | fish
 
 Every setting of a configuration file is also an option; options override files. Other settings of

@@ -8,12 +8,16 @@ from typing import Final, cast
 from penstock.explore.bench import Bench
 from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
-from penstock.explore.function_orders import FunctionOrders
+from penstock.explore.function_turns import FunctionTurns
+from penstock.explore.live_orders import LiveOrders
 from penstock.explore.orders import OrderBounds, Orders
-from penstock.explore.process_lives import ProcessCommand, ProcessWorker
-from penstock.explore.results import ExplorationResult
+from penstock.explore.process_lives import ProcessWorker
+from penstock.explore.process_turns import ProcessTurns
+from penstock.explore.processes import VARIABLE, ProcessCommand
+from penstock.explore.results import ExplorationResult, Unexplorable
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced
+from penstock.explore.turns import OrderWorker
 from penstock.testing import exploring
 from penstock.testing.exploring import Work
 from penstock.testing.tools import Tools
@@ -84,11 +88,11 @@ class Explorer(exploring.Explore):
         most: int | None = None,
         seconds: float | None = None,
         seed: int = 0,
-        **workers: Work,
+        **workers: Work | exploring.Program,
     ) -> ExplorationResult:
         """Runs the commands of workers in every order that can matter; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
-        _check_functions(workers)
+        _check_functions(workers, processes=True)
         _check_functions({"prepare": prepare, "invariant": invariant}, optional=True)
         _check_bounds(most, seconds)
         if len(workers) < 2:
@@ -96,21 +100,41 @@ class Explorer(exploring.Explore):
         if preemptions is not None and preemptions < 0:
             raise ValueError(f"preemptions is None, or a number from 0 on, and not {preemptions!r}")
         text = self._session.only
-        bounds = OrderBounds(preemptions, most, seconds, seed, "" if is_scenario(text) else text)
+        only = "" if is_scenario(text) else text
+        bounds = OrderBounds(preemptions, most, seconds, seed, only, self._session.again)
         with sleeps_replaced(), Bench(self._server, prepare) as bench:
-            system = FunctionOrders(bench, workers, invariant)
+            turns = {name: _turns(name, work, bench) for name, work in workers.items()}
+            system = LiveOrders(bench, turns, invariant)
             orders = Orders(system, list(workers), self._session.progress)
             try:
-                return orders.explore(bounds)
+                result = orders.explore(bounds)
+                _require_steps(result, workers)
+                return result
             finally:
                 self._session.found.append(orders.result)
                 system.close()
+
+
+def _require_steps(result: ExplorationResult, workers: Mapping[str, object]) -> None:
+    """Raises :class:`Unexplorable` if a process has sent nothing in any order: that nothing was
+    wrong then says nothing."""
+    __tracebackhide__ = True
+    sent = {name for outcome in result.outcomes for name, _ in outcome.lanes}
+    for name, work in workers.items():
+        if name not in sent and isinstance(work, ProcessCommand):
+            raise Unexplorable(f"{name}, {work}, sends no command: does it use {VARIABLE}?")
 
 
 def _worker(work: Work | exploring.Program) -> FunctionWorker | ProcessWorker:
     if isinstance(work, ProcessCommand):
         return ProcessWorker(work)
     return FunctionWorker(cast(Work, work))
+
+
+def _turns(name: str, work: Work | exploring.Program, bench: Bench) -> OrderWorker:
+    if isinstance(work, ProcessCommand):
+        return ProcessTurns(name, work, bench)
+    return FunctionTurns(name, cast(Work, work), bench)
 
 
 def _check_functions(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from penstock.explore.reports import bound_text, order_report
-from penstock.explore.results import ExplorationResult, OrderOutcome
+from penstock.explore.results import ExplorationResult, OrderOutcome, Unexplorable
 from penstock.explore.sampling import sample
 from penstock.explore.schedules import parsed_schedule, schedule_id
 from penstock.explore.search import Order, Search, System
+from penstock.testing.exploring import ExploringSession
 
 SEARCHED_WORKERS: Final = 3
 """How many workers there may be for all orders of them to be searched."""
@@ -37,6 +38,7 @@ class OrderBounds:
     seconds: float | None = None
     seed: int = 0
     only: str = ""
+    again: str = ExploringSession.again
 
 
 class Orders:
@@ -106,7 +108,7 @@ class Orders:
             if self._is_at_bound(bounds, runs):
                 break
         if found:
-            raise AssertionError(order_report(self.result, found, text))
+            raise AssertionError(order_report(self.result, found, text, bounds.again))
 
     def _note(self, order: Order) -> OrderOutcome:
         name = schedule_id(order.choices, self._workers)
@@ -128,14 +130,14 @@ class Orders:
 
 def run_choices(system: System, choices: Sequence[str]) -> Order:
     """Runs an order with these steps; behind the last one the same worker goes on as long as it
-    can. Raises :class:`AssertionError` if a worker cannot make its step."""
+    can. Raises :class:`Unexplorable` if a worker cannot make its step."""
     system.begin()
     made: list[str] = []
     while enabled := system.enabled():
         wanted = choices[len(made)] if len(made) < len(choices) else made[-1]
         if len(made) < len(choices) and wanted not in enabled:
             system.finish()
-            raise AssertionError(
+            raise Unexplorable(
                 f"step {len(made)} is one of {wanted}, but only {', '.join(enabled)} can make one"
             )
         made.append(wanted if wanted in enabled else enabled[0])

@@ -137,9 +137,11 @@ def told_of_two_clean_runs(difference: Divergence) -> str:
 # --- orders -----------------------------------------------------------------------------------
 
 
-def order_report(exploration: ExplorationResult, found: Sequence[OrderOutcome], how: str) -> str:
-    """Return the text for orders that end wrong, with the first one; ``how`` says which ones were
-    tried, such as ``with at most 1 preemption``."""
+def order_report(
+    exploration: ExplorationResult, found: Sequence[OrderOutcome], how: str, again: str
+) -> str:
+    """Return the text for orders that end wrong, with the first one, which ``again`` runs; ``how``
+    says which ones were tried, such as ``with at most 1 preemption``."""
     first = found[0]
     width = max((len(name) for name, _ in first.lanes), default=0)
     others = [outcome.id for outcome in found[1:]]
@@ -151,7 +153,7 @@ def order_report(exploration: ExplorationResult, found: Sequence[OrderOutcome], 
         *(f"    {name:{width}}  {text}" for name, text in first.lanes),
         *_diverged(exploration, ""),
         *([f"  others: {' '.join(others[:OTHERS])}{more}"] if others else []),
-        f"  this one alone: pytest ... --explore {first.id}",
+        f"  this one alone: {again} {first.id}",
     ]
     return "\n".join(lines)
 

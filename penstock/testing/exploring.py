@@ -95,11 +95,11 @@ class Explore(Protocol):
     def process(
         self, *command: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Program:
-        """Return a worker that is a process of any language, for :meth:`crashes`: the words of its
-        command line, more variables for it, and its folder.
+        """Return a worker that is a process of any language: the words of its command line, more
+        variables for it, and its folder.
 
-        It connects to the URL in its variable ``REDIS_URL``, which is another one for each life. A
-        crash is SIGKILL. Its own sleeps take the time that they take.
+        It connects to the URL in its variable ``REDIS_URL``, which is another one for each life and
+        in each order. A crash is SIGKILL. Its own sleeps take the time that they take.
         """
 
     def orders(
@@ -111,7 +111,7 @@ class Explore(Protocol):
         most: int | None = None,
         seconds: float | None = None,
         seed: int = 0,
-        **workers: Work,
+        **workers: Work | Program,
     ) -> Exploration:
         """Runs the commands of workers in every order that can matter, with so many
         ``preemptions`` at most, ``None`` for any number; more than three workers at random."""

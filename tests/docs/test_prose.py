@@ -64,6 +64,13 @@ def test_a_long_line_is_found() -> None:
     assert long_lines(f"{page}\n- {'l' * 130}\n") == [prose, f"- {prose}"]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_merge_has_left_its_marks(page: Path) -> None:
+    assert (
+        re.findall(r"^(?:<{7}|={7}|>{7})(?: .*)?$|>{7} \S+$", page.read_text(), re.MULTILINE) == []
+    )
+
+
 @pytest.mark.parametrize("page", DECISIONS, ids=name)
 def test_a_decision_is_one_page(page: Path) -> None:
     assert words(page.read_text()) <= WORDS

@@ -22,6 +22,16 @@ total = ask("GET", "total")
 sys.exit(f"total {total}, should be 5" if total != "5" else 0)
 """
 
+NOT_NEGATIVE = """
+stock = ask("GET", "stock")
+sys.exit(f"stock {stock}" if int(stock) < 0 else 0)
+"""
+
+LOOK_THEN_TAKE = """
+if int(ask("GET", "stock")) > 0:
+    ask("DECRBY", "stock", "1")
+"""
+
 FILL = """
 ask("XGROUP", "CREATE", "s", "g", "0", "MKSTREAM")
 ask("XADD", "s", "*", "item", "tea")
@@ -82,12 +92,27 @@ def explore(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(exploring, "session", exploring.session)
 
-    def explore(worker: list[str], *options: str) -> tuple[int, str, str]:
-        status = main(["crashes", "--check", check, *options, "--", *worker])
+    def explore(
+        worker: list[str], *options: str, what: str = "crashes", check: str = check
+    ) -> tuple[int, str, str]:
+        status = main([what, "--check", check, *options, "--", *worker])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 
     return explore
+
+
+@pytest.fixture
+def explore_orders(explore: Explore, program: Programs) -> Explore:
+    """Explores the orders of workers who buy what is there once."""
+    fill = shlex.join(program("stock", 'ask("SET", "stock", "1")'))
+    check = shlex.join(program("not_negative", NOT_NEGATIVE))
+
+    def explore_orders(workers: list[list[str]], *options: str) -> tuple[int, str, str]:
+        words = [word for worker in workers for word in ("--", *worker)][1:]
+        return explore(words, "--prepare", fill, *options, what="orders", check=check)
+
+    return explore_orders
 
 
 def test_a_worker_that_counts_twice_is_reported(explore: Explore, program: Programs) -> None:
@@ -199,12 +224,132 @@ def test_a_script_that_does_not_end_is_given_up(
     assert (status, err) == (*(2, "penstock explore: sleep 600 has not ended within 0.1 s\n"),)
 
 
-@pytest.mark.parametrize("args", [["crashes", "--check", "true"], ["crashes", "--", "true"], []])
-def test_what_is_missing_is_told(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+USAGES = {
+    "crashes": "crashes [option ...] -- COMMAND ...",
+    "orders": "orders [option ...] -- COMMAND ... -- COMMAND ...",
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "usage", "told"),
+    [
+        ("crashes --check true", USAGES["crashes"], "the command of the worker is missing: "),
+        ("crashes -- true", USAGES["crashes"], "are required: --check"),
+        ("orders --check true", USAGES["orders"], "orders are those of two workers or more: "),
+        ("orders --check true -- a", USAGES["orders"], "orders are those of two workers or more: "),
+        ("orders --check true -- a --", USAGES["orders"], "orders are those of two workers or "),
+        ("orders --check true" + " -- a" * 9, USAGES["orders"], "at most 8 workers, and not 9"),
+        ("orders --kinds crash -- a -- b", USAGES["orders"], "are required: --check"),
+        (
+            "orders --check true --preemptions 1.5",
+            USAGES["orders"],
+            "invalid number or none: '1.5'",
+        ),
+        ("", "[-h] crashes | orders ...", "are required: crashes | orders"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_told(
+    args: str, usage: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(args)
+        main(args.split())
+    printed = capsys.readouterr().err
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: penstock explore crashes [option ...] --")
+    assert printed.splitlines()[0] == f"usage: penstock explore {usage}"
+    assert told in printed
+
+
+# --- orders -----------------------------------------------------------------------------------
+
+
+def test_orders_of_two_workers_that_oversell_are_reported(
+    explore_orders: Explore, program: Programs
+) -> None:
+    worker = program("worker", LOOK_THEN_TAKE)
+    status, out, err = explore_orders([worker, worker])
+    assert (status, err) == (1, "")
+    assert out.splitlines() == [
+        "2 of 4 orders with at most 1 preemption end wrong. The first: abba",
+        "  stock -1",
+        "    ann  GET stock",
+        "    bob  GET stock",
+        "    bob  DECRBY stock 1",
+        "    ann  DECRBY stock 1",
+        "  others: baab",
+        "  this one alone: penstock ... --only abba",
+        f"  ann: {shlex.join(worker)}",
+        f"  bob: {shlex.join(worker)}",
+    ]
+
+
+def test_one_order_runs_alone_and_programs_read_it(
+    explore_orders: Explore, program: Programs
+) -> None:
+    worker = program("worker", LOOK_THEN_TAKE)
+    assert explore_orders([worker, worker], "--only", "aabb") == (0, "1 order\n", "")
+    status, out, _ = explore_orders([worker, worker], "--only", "baab", "--json")
+    found = json.loads(out)
+    text = shlex.join(worker)
+    assert (status, found["test"]) == (1, f"{text} -- {text}")
+    assert [outcome["id"] for outcome in found["outcomes"]] == ["baab"]
+    assert found["report"].startswith("1 of 1 order ends wrong. The first: baab")
+
+
+@pytest.mark.parametrize(
+    ("preemptions", "told"), [("0", "2 orders\n"), ("1", "4 orders\n"), ("none", "4 orders\n")]
+)
+def test_preemptions_are_bounded(
+    explore_orders: Explore, program: Programs, preemptions: str, told: str
+) -> None:
+    worker = program("worker", 'ask("DECRBY", "stock", "0"); ask("GET", "other")')
+    other = program("other", 'ask("INCR", "stock"); ask("SET", "other", "1")')
+    options = ("--preemptions", preemptions)
+    assert explore_orders([worker, other], *options) == (0, told, "")
+
+
+def test_orders_have_a_bound(explore_orders: Explore, program: Programs) -> None:
+    worker = program("worker", 'ask("INCR", "stock")')
+    told = "1 order, most=1\n"
+    assert explore_orders([worker, worker], "--most", "1") == (0, told, "")
+
+
+def test_a_worker_that_is_a_file_may_be_a_script(
+    explore_orders: Explore, program: Programs, tmp_path: Path
+) -> None:
+    script = tmp_path / "seller.sh"
+    script.write_text(f"exec {shlex.join(program('worker', LOOK_THEN_TAKE))}\n")
+    status, out, _ = explore_orders([[str(script)], [str(script)]])
+    assert (status, out.splitlines()[0]) == (
+        *(1, "2 of 4 orders with at most 1 preemption end wrong. The first: abba"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--only", "abc"], "'abc' is no order of the workers ann, bob"),
+        (["--only", "crash-after@2"], "'crash-after@2' is no order of the workers ann, bob"),
+        (["--only", "aaab"], "step 2 is one of ann, but only bob can make one"),
+        (["--preemptions", "-1"], "preemptions is None, or a number from 0 on, and not -1"),
+        (["--prepare", "exit 3"], "exit 3 has failed: exit 3 ended with status 3"),
+    ],
+)
+def test_orders_that_cannot_be_explored_are_told(
+    explore_orders: Explore, program: Programs, options: list[str], told: str
+) -> None:
+    worker = program("worker", LOOK_THEN_TAKE)
+    assert explore_orders([worker, worker], *options) == (2, "", f"penstock explore: {told}\n")
+
+
+def test_a_worker_that_sends_nothing_has_no_orders(
+    explore_orders: Explore, program: Programs
+) -> None:
+    told = "penstock explore: bob, true, sends no command: does it use REDIS_URL?\n"
+    worker = program("worker", LOOK_THEN_TAKE)
+    assert explore_orders([worker, ["true"]]) == (2, "", told)
+
+
+# --- another language -------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 
 from penstock.explore.scenarios import KINDS
-from tests.plugin.conftest import Project
+from tests.docs.markdown import shell_lines
+from tests.plugin.conftest import Installation, Project
+from tests.plugin.test_languages import NODE, REDIGO
 from tests.support.process import ROOT
 
 PAGE = (ROOT / "docs" / "explore.md").read_text()
 
-FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+FILES = dict(
+    re.findall(
+        r"^```(?:python|js|go|sh)\n(?:#|//) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+)
 
 SHOWN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+COMMANDS = [line[2:] for line in shell_lines(PAGE) if line.startswith("$ penstock explore ")]
 
 
 def test_the_wrong_worker_is_found_and_the_others_pass(project: Project) -> None:
     for name, text in FILES.items():
-        project.write(name, text)
-    assert project.run() == {"failed": 1, "passed": 3}, project.output
+        if name.endswith(".py"):
+            project.write(name, text)
+    assert project.run() == {"failed": 1, "passed": 4}, project.output
     told = "\n".join(re.sub("^E +(AssertionError: )?", "", line) for line in _report(project))
     for line in SHOWN[0].splitlines():
         assert line.strip() in told
@@ -31,3 +48,61 @@ def _report(project: Project) -> list[str]:
 def test_every_kind_of_fault_has_a_row() -> None:
     table = PAGE.split("|---|---|\n")[1].split("\n\n")[0]
     assert re.findall(r"^\| `([^`]+)`", table, re.MULTILINE) == list(KINDS)
+
+
+# --- from a shell -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda line: line.split(" -- ", 1)[1])
+def test_workers_in_each_language_are_found_to_be_wrong_from_a_shell(
+    command: str, installation: Installation, tmp_path: Path
+) -> None:
+    _require_tools(command)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    if "./worker" in command:
+        _build(tmp_path)
+    (tmp_path / "node_modules").symlink_to(NODE)
+    ended = subprocess.run(
+        [str(installation.command), *_words(command)[1:]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, "")
+    lines = ended.stdout.splitlines()
+    if " crashes " in command:
+        assert lines[: len(SHOWN[0].splitlines())] == SHOWN[0].splitlines()
+    else:
+        assert lines[0] in shell_lines(PAGE)
+        assert "    ann  GET stock" in lines
+        assert "    bob  DECR stock" in lines
+
+
+def _words(command: str) -> list[str]:
+    return [sys.executable if word == "python" else word for word in shlex.split(command)]
+
+
+def _require_tools(command: str) -> None:
+    if shutil.which("redis-cli") is None:
+        pytest.skip("no redis-cli on PATH")
+    if "node " in command and (shutil.which("node") is None or not (NODE / "ioredis").is_dir()):
+        pytest.skip("needs Node and, in tests/clients/node, npm install")
+    if "./worker" in command and (shutil.which("go") is None or not REDIGO.is_dir()):
+        pytest.skip(
+            "needs Go and redigo: apt-get install golang-go golang-github-gomodule-redigo-dev"
+        )
+
+
+def _build(folder: Path) -> None:
+    environment = {"GO111MODULE": "off", "GOPATH": str(REDIGO.parents[3])}
+    subprocess.run(
+        ["go", "build", "-o", "worker", "worker.go"],
+        cwd=folder,
+        env={**os.environ, **environment, "GOCACHE": str(folder / "cache")},
+        check=True,
+    )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 
 from penstock.testing import Penstock, PenstockServer, exploring
+from penstock.testing.exploring import Program
+from tests.penstock.explore.processes import CLIENT
 from tests.plugin.conftest import Installation
 
 
@@ -33,3 +39,16 @@ def session(monkeypatch: pytest.MonkeyPatch) -> exploring.ExploringSession:
     session = exploring.ExploringSession()
     monkeypatch.setattr(exploring, "session", session)
     return session
+
+
+@pytest.fixture
+def program(penstock: Penstock, tmp_path: Path) -> Callable[[str], Program]:
+    """Makes a worker that is a process of a program, which has the least of a client."""
+    numbers = count()
+
+    def made(text: str) -> Program:
+        path = tmp_path / f"worker{next(numbers)}.py"
+        path.write_text(CLIENT + textwrap.dedent(text))
+        return penstock.explore.process(sys.executable, "-I", "-S", str(path))
+
+    return made

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint, dependent, joined
+from penstock.explore.footprints import (
+    EVERYTHING,
+    NOTHING,
+    Footprint,
+    TransactionFootprint,
+    dependent,
+    joined,
+)
 
 READ: Footprint = {"stock": False}
 WRITE: Footprint = {"stock": True}
@@ -37,3 +44,26 @@ def test_what_runs_as_one_step_uses_what_both_use() -> None:
         "b": True,
         "c": False,
     }
+
+
+def touched(*commands: str) -> list[Footprint]:
+    """What each command of a connection touches: the key behind its name, which SET writes."""
+
+    def uses(words: tuple[str, ...]) -> Footprint:
+        return {words[1]: words[0] == "SET"} if words[1:] else NOTHING
+
+    transaction = TransactionFootprint(uses)
+    return [transaction.footprint(tuple(command.split())) for command in commands]
+
+
+def test_exec_touches_what_is_watched_and_queued() -> None:
+    watch, get = {"a": False}, {"c": False}
+    assert touched("WATCH a", "GET c", "MULTI", "SET b", "SET a", "EXEC", "GET c", "EXEC") == [
+        *(watch, get, NOTHING, NOTHING, NOTHING, {"a": True, "b": True}, get, NOTHING)
+    ]
+
+
+def test_what_is_discarded_touches_nothing() -> None:
+    assert touched("WATCH a", "MULTI", "SET b", "DISCARD", "MULTI", "SET c", "EXEC") == [
+        *({"a": False}, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, {"c": True})
+    ]

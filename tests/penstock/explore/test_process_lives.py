@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.explore import process_lives
-from penstock.testing import Penstock
+from penstock.explore import process_lives, processes
+from penstock.testing import Penstock, exploring
 from tests.penstock.explore.processes import (
-    CLIENT,
     MENDED,
     ONCE,
     POLLING,
@@ -20,18 +18,6 @@ from tests.penstock.explore.processes import (
     REPAIRING,
     WAITING,
 )
-
-
-@pytest.fixture
-def program(penstock: Penstock, tmp_path: Path) -> Any:
-    """Makes a worker of a program, with the client above."""
-
-    def made(text: str) -> Any:
-        path = tmp_path / "worker.py"
-        path.write_text(CLIENT + textwrap.dedent(text))
-        return penstock.explore.process(sys.executable, "-I", "-S", str(path))
-
-    return made
 
 
 def counted_once(client: Any) -> None:
@@ -103,7 +89,7 @@ def test_a_process_that_waits_for_ever_is_at_rest_when_its_work_is_done(
 def test_a_process_that_pauses_is_not_at_rest(
     penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_lives, "LOOK_MS", 1)
+    monkeypatch.setattr(processes, "LOOK_MS", 1)
     result = penstock.explore.crashes(
         program(REPAIRING), prepare=fill, invariant=counted_once, done=empty
     )
@@ -117,6 +103,21 @@ def test_a_process_that_polls_is_at_rest_when_it_looks_again_and_no_work_is_left
     result = penstock.explore.crashes(program(POLLING), kinds="crash-before", **options)
     assert [outcome.id for outcome in result.outcomes] == [f"crash-before@{k}" for k in range(6)]
     assert result.diverged == []
+
+
+def test_a_process_that_writes_whenever_it_looks_is_at_rest_when_it_has_done_so_long_enough(
+    penstock: Penstock,
+    program: Any,
+    session: exploring.ExploringSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session.only = "crash-before@0"
+    monkeypatch.setattr(process_lives, "BEYOND", 20)
+    beating = program(POLLING.replace("while True:", "while True:\n    ask('INCR', 'beat')"))
+    options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "done": empty}
+    [outcome] = penstock.explore.crashes(beating, **options).outcomes
+    # One, and five with which the work is done; XREADGROUP finds none behind them.
+    assert len(list(outcome.lanes)) == 1 + 5 + 20
 
 
 def test_another_worker_may_come_after_a_fault(penstock: Penstock, program: Any) -> None:
@@ -147,6 +148,33 @@ def test_a_process_that_never_stops_asking_is_given_up(
     monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
     lines = report(penstock, program("while True: ask('INCR', 'n')"))
     assert "it has not ended within 0.3 s" in "\n".join(lines)
+
+
+LEAVING_A_CHILD = """
+if os.fork() == 0:
+    line = open("line", "w", buffering=1)
+    print("here", file=line)
+    ask("GET", "done")
+    connection.shutdown(socket.SHUT_RDWR)
+    import time
+    time.sleep(60)
+    print("still here", file=line)
+else:
+    os._exit(0)
+"""
+
+
+def test_what_a_process_has_started_ends_with_it(
+    penstock: Penstock, program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("line")
+    reading = os.open("line", os.O_RDONLY | os.O_NONBLOCK)
+    result = penstock.explore.crashes(program(LEAVING_A_CHILD), kinds="crash-before")
+    assert (result.explored, result.diverged) == (1, [])
+    os.set_blocking(reading, True)
+    with open(reading) as line:
+        assert line.read() == "here\n" * 4
 
 
 def test_a_program_that_is_not_there_is_named(penstock: Penstock) -> None:

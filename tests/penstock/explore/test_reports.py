@@ -102,7 +102,7 @@ def test_an_order_is_shown_step_by_step() -> None:
     lanes = [("ann", "GET stock"), ("bobby", "GET stock"), ("ann", "DECR stock")]
     found = [OrderOutcome("abab", lanes, "stock -1"), OrderOutcome("abba", lanes, "stock -1")]
     exploration = ExplorationResult("orders", explored=5, of=5, complete=True)
-    assert order_report(exploration, found, bound_text(1)) == (
+    assert order_report(exploration, found, bound_text(1), "pytest ... --explore") == (
         "2 of 5 orders with at most 1 preemption end wrong. The first: abab\n"
         "  stock -1\n"
         "    ann    GET stock\n"
@@ -115,7 +115,9 @@ def test_an_order_is_shown_step_by_step() -> None:
 
 def test_many_other_orders_are_counted() -> None:
     found = [OrderOutcome(f"o{number}", [], "wrong") for number in range(25)]
-    report = order_report(ExplorationResult("orders", explored=30), found, bound_text(None))
+    report = order_report(
+        ExplorationResult("orders", explored=30), found, bound_text(None), "--only"
+    )
     assert report.splitlines()[0] == "25 of 30 orders end wrong. The first: o0"
     others = " ".join(f"o{number}" for number in range(1, 21))
     assert f"  others: {others} and 4 more" in report.splitlines()
