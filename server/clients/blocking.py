@@ -50,7 +50,6 @@ from server.core.table import Arguments, Command
 from server.runtime.clockwork import Deadlines
 from server.state.server_state import ServerState
 from server.state.session import Place, Session, Waiter
-from storage.engine.stream import Stream
 
 SYNCED: Final[Place] = (-1, b"")
 """Where those wait who want their changes on the disk; no database has this index."""
@@ -180,11 +179,11 @@ class BlockedClients:
                 self.ready[place] = None
 
     def may_serve(self, wait: Wait, place: Place) -> bool:
-        """Readers without a group wait for a stream, whatever else is put in its place."""
-        return wait.needs_key or wait.for_sync or self._holds_stream(*place)
-
-    def _holds_stream(self, db: int, key: bytes) -> bool:
-        return type(self._state.keyspace.databases[db].values.get(key)) is Stream
+        """Whoever waits for a value of one class goes on when another is put in its place."""
+        if wait.kind is None:
+            return True
+        db, key = place
+        return type(self._state.keyspace.databases[db].values.get(key)) is wait.kind
 
     def wait_on(self, waiter: Waiter) -> None:
         """The command has run again and found nothing: it goes on waiting, as the last of all."""

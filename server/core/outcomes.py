@@ -105,7 +105,8 @@ class Wait:
     ``retry`` runs the command again and returns a reply, or a ``Wait`` to go on with. ``deadline``
     is the time in Unix milliseconds at which the wait ends with ``on_timeout``, ``None`` for never.
     ``wake_at`` is a time at which the command is worth running again though nothing signalled its
-    keys. ``needs_key`` tells that it also ends, with an error, when its key goes or changes type.
+    keys. ``kind`` is the class of the value that a signalled key has to hold for the command to
+    run; ``None`` tells that it also ends, with an error, when its key goes or changes type.
     ``group`` names the consumer group of the one key whose new entries are all that the reader
     waits for; where another reader of the group has just found none, ``note_attempt`` is called
     in place of ``retry``. ``note_end`` is called when the wait ends in vain. ``reader_of``
@@ -118,7 +119,7 @@ class Wait:
         "deadline",
         "for_sync",
         "group",
-        "needs_key",
+        "kind",
         "note_attempt",
         "note_end",
         "on_timeout",
@@ -134,7 +135,7 @@ class Wait:
         deadline: int | None,
         retry: Callable[[], Outcome],
         *,
-        needs_key: bool,
+        kind: type | None,
         group: bytes | None = None,
         wake_at: int | None = None,
         on_timeout: Reply = NULL_ARRAY,
@@ -146,7 +147,7 @@ class Wait:
         self.places = places
         self.deadline = deadline
         self.retry = retry
-        self.needs_key = needs_key
+        self.kind = kind
         self.group = group
         self.wake_at = wake_at
         self.on_timeout = on_timeout
@@ -160,14 +161,14 @@ class Wait:
 
 def wait_for_sync(deadline: int | None, retry: Callable[[], Outcome], on_timeout: Reply) -> Wait:
     """Return a wait for the append-only file or for replicas, not for keys."""
-    wait = Wait([], deadline, retry, needs_key=False, on_timeout=on_timeout)
+    wait = Wait([], deadline, retry, kind=None, on_timeout=on_timeout)
     wait.for_sync = True
     return wait
 
 
 def wait_forever() -> Wait:
     """Return a wait that ends when its client does, or when somebody takes it from there."""
-    wait = Wait([], None, lambda: wait, needs_key=False)
+    wait = Wait([], None, lambda: wait, kind=None)
     return wait
 
 

@@ -213,7 +213,7 @@ class _GroupRead:
             options.queues(self._session.db.index),
             self._deadline,
             self._retry,
-            needs_key=True,
+            kind=None,
             group=group,
             wake_at=wake_at,
             note_attempt=self._note_attempt,

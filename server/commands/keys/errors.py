@@ -19,6 +19,7 @@ FREQUENCY_OUT_OF_RANGE: Final = "ERR Invalid FREQ value, must be >= 0 and <= 255
 SAME_OBJECT: Final = "ERR source and destination objects are the same"
 INVALID_FIRST_DB: Final = "ERR invalid first DB index"
 INVALID_SECOND_DB: Final = "ERR invalid second DB index"
+TIMEOUT_NOT_A_FLOAT: Final = "ERR timeout is not a float or out of range"
 INVALID_CURSOR: Final = "ERR invalid cursor"
 NOVALUES_OUTSIDE_HSCAN: Final = "ERR NOVALUES option can only be used in HSCAN"
 NO_ACCESS_FREQUENCY: Final = (

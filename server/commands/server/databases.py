@@ -80,7 +80,7 @@ def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
     server.tracking.flush()
     if later or session.tracking is None:
         return OK
-    return Wait([], 0, lambda: OK, needs_key=True, on_timeout=OK)
+    return Wait([], 0, lambda: OK, kind=None, on_timeout=OK)
 
 
 @command(

@@ -194,8 +194,9 @@ def _clients(server: Services) -> Fields:
         "total_watched_keys": len(server.watching.watchers),
         "total_blocking_keys": sum(place != SYNCED for place in blocking.waiting),
         "total_blocking_keys_on_nokey": sum(
-            any(waiter.wait.needs_key for waiter in blocking.queue(place))
+            any(waiter.wait.kind is None for waiter in blocking.queue(place))
             for place in blocking.waiting
+            if place != SYNCED
         ),
     }
 

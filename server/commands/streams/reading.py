@@ -341,7 +341,7 @@ def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait |
         served = _read(options, streams, places)
         if served or options.block is None:
             return by_stream(served, session.resp3)
-        return Wait(options.queues(db.index), deadline, read_again, needs_key=False)
+        return Wait(options.queues(db.index), deadline, read_again, kind=Stream)
 
     def read_again() -> Reply | Wait | Steps:
         return read([db.stream(key) for key in options.keys])

@@ -46,7 +46,7 @@ class _Rest:
         self._until: tuple[str, ...] = AT_REST
         self._ms: int | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._wait = Wait([RESTING], None, self._look, needs_key=True)
+        self._wait = Wait([RESTING], None, self._look, kind=None)
         self._read(words)
 
     def _read(self, words: RequestWords) -> None:

@@ -13,6 +13,7 @@ from protocol.replies import OK, Reply
 from server.clients.blocking import BlockedClients
 from server.core.outcomes import Wait
 from server.state.session import Waiter
+from storage.engine.stream import Stream
 from tests.support.direct import Direct, DirectClient, reply_of
 
 WRONG_TYPE = b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -292,7 +293,7 @@ class Patience:
         if not self.runs:
             return OK
         wake_at = 0 if self._overdue else self._direct.now_ms + 10
-        return Wait([(0, b"k")], None, self, needs_key=True, wake_at=wake_at)
+        return Wait([(0, b"k")], None, self, kind=None, wake_at=wake_at)
 
 
 def park(direct: Direct, client: DirectClient, patience: Patience) -> Waiter:
@@ -335,6 +336,6 @@ def test_a_deadline_in_the_reply_of_a_later_run_counts_for_nothing(direct: Direc
     waiter = reader.session.waiter
     assert waiter is not None
     direct.now_ms += 50
-    waiter.wait = Wait([(0, b"k")], direct.now_ms + 100, waiter.wait.retry, needs_key=False)
+    waiter.wait = Wait([(0, b"k")], direct.now_ms + 100, waiter.wait.retry, kind=Stream)
     direct.advance(50)
     assert reader.reply_when_woken == b"*-1\r\n"
