@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ENCODINGS: Final = (
     *("hash-max-listpack-entries", "hash-max-listpack-value"),
+    "list-max-listpack-size",
     *("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value"),
 )
 """Settings that tell up to which size a collection has a compact encoding."""

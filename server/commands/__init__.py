@@ -14,6 +14,7 @@ FAMILIES: Final = {
     "keys": ("keys", "scan", "values", "expiry"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
     "hashes": ("hashes", "field_times"),
+    "lists": ("lists", "moving"),
     "sets": ("sets", "combining"),
     "scripting": ("scripting",),
     "replication": ("replication",),

@@ -37,6 +37,7 @@ GROUPS: Final = {
     "groups": "stream",
     "hashes": "hash",
     "keys": "generic",
+    "lists": "list",
     "replication": "server",
     "scripting": "scripting",
     "server": "server",

@@ -110,6 +110,7 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     Integer("stream-node-max-entries", 100, 0, INT64_MAX),
     Integer("hash-max-listpack-entries", 512, 0, INT64_MAX),
     Memory("hash-max-listpack-value", 64),
+    Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX),
     Integer("set-max-intset-entries", 512, 0, INT64_MAX),
     Integer("set-max-listpack-entries", 128, 0, INT64_MAX),
     Integer("set-max-listpack-value", 64, 0, INT64_MAX),
@@ -183,8 +184,7 @@ def _unsupported(reason: str, setting: Setting) -> Setting:
 
 UNUSED: Final = (
     *_unused(
-        "there are no lists or sorted sets",
-        Integer("list-max-listpack-size", -2, INT_MIN, INT_MAX),
+        "there are no sorted sets",
         Integer("list-compress-depth", 0, 0, INT_MAX),
         Integer("zset-max-listpack-entries", 128, 0, INT64_MAX),
         Memory("zset-max-listpack-value", 64),

@@ -228,8 +228,8 @@ class ItemLoader:
             raise LoadError(f"there is no database {item.db}: there are {len(databases)}")
         if item.value is None:
             raise LoadError(
-                f"the key {shown(item.key)} is a {item.kind}, and Penstock holds streams and"
-                " strings: 'penstock import' leaves others out"
+                f"the key {shown(item.key)} is a {item.kind}, which Penstock does not have:"
+                " 'penstock import' leaves such keys out"
             )
         database = databases[item.db]
         if item.key in database.values:

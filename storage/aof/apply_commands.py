@@ -393,7 +393,7 @@ def _value(payload: bytes, limits: StreamLimits) -> Value:
     except WrongFooter:
         raise LoadError("the version or the checksum of the payload is wrong") from None
     except OtherType as other:
-        raise LoadError(f"a {other.kind}, where Penstock holds streams and strings") from None
+        raise LoadError(f"a {other.kind}, which Penstock does not have") from None
     except DamagedRDB as error:
         raise LoadError(f"the payload is damaged {error}") from None
 

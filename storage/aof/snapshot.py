@@ -26,6 +26,7 @@ from storage.keyspace.databases import Database, Keyspace, library_words
 from storage.types.collection import Collection
 from storage.types.hash import Hash
 from storage.types.kinds import Value
+from storage.types.list import ListValue
 from storage.types.set import SetValue
 from storage.types.strings import words_for_encoding
 
@@ -84,6 +85,7 @@ _COMMANDS: Final[dict[type, Callable[[Database, bytes, Any], Iterator[bytes]]]] 
     bytes: _string,
     bytearray: _string,
     Hash: _collection,
+    ListValue: _collection,
     SetValue: _collection,
     Stream: _stream,
 }

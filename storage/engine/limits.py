@@ -6,6 +6,7 @@ them is answered at once; the memory is released in portions, without blocking o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,7 +16,7 @@ from storage.engine.compression import Packer
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
-Table = dict[Any, Any] | list[Any]
+Table = dict[Any, Any] | list[Any] | deque[Any]
 
 FEW: Final = 200
 """Up to this many blocks are freed at once, which takes less than 2 ms."""
@@ -77,9 +78,12 @@ class Disposal:
         count = min(most, len(table))
         if isinstance(table, list):
             del table[len(table) - count :]
-        else:
+        elif isinstance(table, dict):
             for _ in range(count):
                 table.popitem()
+        else:
+            for _ in range(count):
+                table.pop()
         if not table:
             # The freed items may have queued tables of their own.
             self._tables = [other for other in self._tables if other is not table]

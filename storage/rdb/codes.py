@@ -37,6 +37,11 @@ END: Final = 0xFF
 # --- types of values -------------------------------------------------------------------------
 
 STRING: Final = 0
+LIST: Final = 1
+LIST_ZIPLIST: Final = 10
+LIST_ZIPLISTS: Final = 14
+LIST_NODES: Final = 18
+LISTS: Final = (LIST, LIST_ZIPLIST, LIST_ZIPLISTS, LIST_NODES)
 SET: Final = 2
 SET_INTSET: Final = 11
 SET_LISTPACK: Final = 20

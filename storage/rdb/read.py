@@ -13,7 +13,7 @@ from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
-from storage.rdb.read_collections import read_hash, read_set
+from storage.rdb.read_collections import read_hash, read_list, read_set
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.kinds import Value
 
@@ -194,6 +194,7 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
 
 _READERS: Final[dict[int, Callable[[Source, int, StreamLimits], Value]]] = {
     **dict.fromkeys(codes.STREAMS, read_stream),
+    **dict.fromkeys(codes.LISTS, read_list),
     **dict.fromkeys(codes.SETS, read_set),
     **dict.fromkeys(codes.HASHES, read_hash),
 }
@@ -260,29 +261,24 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 
 # --- values of other types -------------------------------------------------------------------
 
-_STRINGS: Final = {1: "list", 14: "list"}
-"""Types that are a number and so many strings."""
 _ONE: Final = {
     **dict.fromkeys((12, 17), "zset"),
-    10: "list",
 }
 """Types that are one string."""
 _ZSET_TEXT: Final = 3
 _ZSET: Final = 5
 _MODULE: Final = 7
-_QUICKLIST: Final = 18
 
 _NAMES: Final = {
     codes.STRING: "string",
     **dict.fromkeys(codes.STREAMS, "stream"),
+    **dict.fromkeys(codes.LISTS, "list"),
     **dict.fromkeys(codes.SETS, "set"),
     **dict.fromkeys(codes.HASHES, "hash"),
-    **_STRINGS,
     **_ONE,
     _ZSET_TEXT: "zset",
     _ZSET: "zset",
     _MODULE: "module",
-    _QUICKLIST: "list",
 }
 """What TYPE says of each type."""
 _NO_NUMBER: Final = 253
@@ -312,8 +308,6 @@ def skip_value(source: Source, kind: int) -> None:
 
 def _skip_member(source: Source, kind: int) -> None:
     """Passes over an element of a value that is many."""
-    if kind == _QUICKLIST:
-        source.length()
     source.skip_string()
     if kind == _ZSET:
         source.take(8)

@@ -16,9 +16,17 @@ from storage.rdb.packed import intset_texts, listpack_texts, ziplist_texts, zipm
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.collection import Collection
 from storage.types.hash import Hash
+from storage.types.list import ListValue
 from storage.types.set import SetValue
 
-_PACKED: Final[dict[int, Callable[[bytes], Iterator[bytes]]]] = {
+Unpacking = Callable[[bytes], Iterator[bytes]]
+"""Yields the elements in a packed string; raises :class:`BadBytes`."""
+
+_PLAIN_NODE: Final = 1
+"""What stands before a node of a list that is one element and not packed."""
+
+_PACKED: Final[dict[int, Unpacking]] = {
+    codes.LIST_ZIPLIST: ziplist_texts,
     codes.SET_INTSET: intset_texts,
     codes.SET_LISTPACK: listpack_texts,
     codes.HASH_ZIPMAP: zipmap_texts,
@@ -31,10 +39,15 @@ _PACKED: Final[dict[int, Callable[[bytes], Iterator[bytes]]]] = {
 def _texts(source: Source, kind: int, each: int) -> Iterator[bytes]:
     """Yield the elements of a value in turn, each of which consists of so many strings."""
     unpack = _PACKED.get(kind)
-    if unpack is None:
-        for _ in range(each * source.length()):
-            yield source.string()
+    if unpack is not None:
+        yield from _unpacked(source, unpack)
         return
+    for _ in range(each * source.length()):
+        yield source.string()
+
+
+def _unpacked(source: Source, unpack: Unpacking) -> Iterator[bytes]:
+    """Yield the elements in a packed string."""
     offset = source.offset
     data = source.string()
     try:
@@ -49,6 +62,28 @@ def _filled(value: Collection, count: int, offset: int) -> None:
     """Raise :class:`DamagedRDB` unless the value has so many elements, and there is one."""
     if not count or len(value) != count:
         raise DamagedRDB(offset, f"a value of {count} elements of which {len(value)} differ")
+
+
+def read_list(source: Source, kind: int, limits: StreamLimits) -> ListValue:
+    """The list that is stored as this type. Raises :class:`DamagedRDB`."""
+    offset = source.offset
+    value = ListValue(limits.collections)
+    in_nodes = kind in (codes.LIST_ZIPLISTS, codes.LIST_NODES)
+    elements = list(_nodes(source, kind) if in_nodes else _texts(source, kind, 1))
+    value.push(elements, left=False)
+    _filled(value, len(elements), offset)
+    return value
+
+
+def _nodes(source: Source, kind: int) -> Iterator[bytes]:
+    """Yield the elements of a list that is stored as packed nodes."""
+    for _ in range(source.length()):
+        if kind == codes.LIST_ZIPLISTS:
+            yield from _unpacked(source, ziplist_texts)
+        elif source.length() == _PLAIN_NODE:
+            yield source.string()
+        else:
+            yield from _unpacked(source, listpack_texts)
 
 
 def read_set(source: Source, kind: int, limits: StreamLimits) -> SetValue:

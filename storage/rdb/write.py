@@ -28,6 +28,7 @@ from storage.keyspace.databases import Database, Keyspace
 from storage.rdb import codes, listpack
 from storage.types.hash import Hash
 from storage.types.kinds import Value
+from storage.types.list import ListValue
 from storage.types.set import SetValue
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
@@ -202,6 +203,16 @@ def _any_version(value: Value) -> int:
 # --- collections -----------------------------------------------------------------------------
 
 
+def _list_type(value: ListValue, version: int) -> int:
+    return codes.LIST
+
+
+def _list(value: ListValue, version: int) -> Iterator[bytes]:
+    """Every element."""
+    yield length(len(value))
+    yield from map(string, value.elements)
+
+
 def _set_type(value: SetValue, version: int) -> int:
     return codes.SET
 
@@ -370,6 +381,7 @@ _FORMS: Final[dict[type, _Form]] = {
     bytes: _STRING,
     bytearray: _STRING,
     Hash: _Form(_hash_type, _hash, _version_of_hash),
+    ListValue: _Form(_list_type, _list, _any_version),
     SetValue: _Form(_set_type, _set, _any_version),
     Stream: _Form(_stream_type, _stream, _version_of_times),
 }

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from storage.engine.stream import Stream
 from storage.types.collection import Collection
 from storage.types.hash import Hash
+from storage.types.list import ListValue
 from storage.types.set import SetValue
 from storage.types.strings import Buffer, encoding_of
 
@@ -51,10 +52,15 @@ SET: Final = Kind(
     "set", SetValue.copy, SetValue.memory, SetValue.encoding, SetValue.check, "sets_items"
 )
 
+LIST: Final = Kind(
+    "list", ListValue.copy, ListValue.memory, ListValue.encoding, ListValue.check, "lists_items"
+)
+
 KINDS: Final[dict[type, Kind]] = {
     bytes: STRING,
     bytearray: STRING,
     Hash: HASH,
+    ListValue: LIST,
     SetValue: SET,
     Stream: STREAM,
 }

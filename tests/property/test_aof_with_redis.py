@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.property import hash_commands, key_commands, set_commands, stream_commands
+from tests.property import hash_commands, key_commands, list_commands, set_commands, stream_commands
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import comparable
 from tests.support.direct import Direct
@@ -29,6 +29,7 @@ NO_TRANSACTIONS = (
     key_commands.BITMAPS,
     key_commands.KEYSPACE,
     hash_commands.HASHES,
+    list_commands.LISTS,
     set_commands.SETS,
     stream_commands.KEYSPACE,
 )

@@ -46,6 +46,7 @@ ONLY: Final = {
     "server/commands/connection": "connection",
     "server/commands/hashes": "field_times hashes",
     "server/commands/keys": "expiry keys waiting",
+    "server/commands/lists": "lists moving",
     "server/commands/sets": "sets",
     "server/commands/strings": "counters strings",
     "server/config": "policies",

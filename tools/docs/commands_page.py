@@ -34,6 +34,7 @@ _FAMILIES: Final = {
     "generic": ("keys", "Keys", ""),
     "string": ("strings", "Strings", ""),
     "hash": ("hashes", "Hashes", ""),
+    "list": ("lists", "Lists", ""),
     "set": ("sets", "Sets", ""),
     "bitmap": ("bitmaps", "Bitmaps", ""),
     "transactions": ("transactions", "Transactions", ""),

@@ -29,6 +29,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
         ["storage/types/hash.py", "server/commands/hashes/"],
         ["storage/types/test_hash.py", "server/commands/hashes/"],
     ),
+    "lists": (
+        ["storage/types/list.py", "server/commands/lists/"],
+        ["storage/types/test_list.py", "server/commands/lists/"],
+    ),
     "sets": (
         ["storage/types/set.py", "server/commands/sets/"],
         ["storage/types/test_set.py", "server/commands/sets/"],

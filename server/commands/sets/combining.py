@@ -11,11 +11,12 @@ from protocol import errors
 from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
+from server.commands.keys.counted_keys import CountedKeys
 from server.commands.sets import errors as set_errors
 from server.commands.sets.sets import members_reply
 from server.core.outcomes import Outcome, Steps, Work, result
 from server.core.table import Arguments, KeySpec
-from server.runtime.arguments import INT32_MAX, parse_integer
+from server.runtime.arguments import parse_integer
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import SET
@@ -225,18 +226,13 @@ def _counted(work: Combining) -> Work:
 def counted_keys(args: Arguments) -> tuple[list[bytes], int]:
     """The keys, of which the first argument is the number, and the limit behind them; 0 for none.
     Raises :class:`CommandError`."""
-    count = parse_integer(args[1])
-    if count is None or not 0 < count <= INT32_MAX:
-        raise CommandError(set_errors.TOO_FEW_KEYS)
-    end = 2 + count
-    if end > len(args):
-        raise CommandError(set_errors.TOO_MANY_KEYS)
+    counted = CountedKeys(args, 1)
     most = 0
-    for at in range(end, len(args), 2):
+    for at in range(counted.end, len(args), 2):
         if args[at].upper() != b"LIMIT" or at + 1 == len(args):
             raise CommandError(errors.SYNTAX)
         limit = parse_integer(args[at + 1])
         if limit is None or limit < 0:
             raise CommandError(set_errors.NEGATIVE_LIMIT)
         most = limit
-    return args[2:end], most
+    return counted.keys, most

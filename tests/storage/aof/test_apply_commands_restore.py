@@ -55,8 +55,8 @@ def test_strings_and_times_to_live_are_left_to_the_command(args: tuple[bytes, ..
         ((b"s", b"0", BY_REDIS_7_0), "the key 's' is there already"),
         ((b"k", b"0", b"junk"), "the version or the checksum of the payload is wrong"),
         (
-            (b"k", b"0", payload(b"\x01\x01\x01a")),
-            "a list, where Penstock holds streams and strings",
+            (b"k", b"0", payload(b"\x07\x81\x00\x01\x02\x03\x04\x05\x06\x07\x00")),
+            "a module, which Penstock does not have",
         ),
         (
             (b"k", b"0", payload(a_stream(entries=5))),

@@ -16,9 +16,6 @@ from tests.support.bits import flipped, refusals
 NAMES = ["redis-7.0", "redis-8.0", "valkey-9.1"]
 CODE = b'#!lua name=lib\nredis.register_function("f",function() return 1 end)'
 OTHERS = {
-    b"list": "list",
-    b"long-list": "list",
-    b"wide-list": "list",
     b"zset": "zset",
     b"large-zset": "zset",
     b"infinite": "zset",
@@ -97,12 +94,9 @@ A_MODULE = b"\x81\x00\x01\x02\x03\x04\x05\x06\x07" + (
 """The ID of a module, and data of each kind."""
 
 VALUES = {
-    b"\x01\x01k\x02\x01a\x01b": "list",
     b"\x03\x01k\x04\x01a\x031.5\x01b\xfd\x01c\xfe\x01d\xff": "zset",
     b"\x07\x01k" + A_MODULE: "module",
-    b"\x0a\x01k\x03abc": "list",
     b"\x0c\x01k\x03abc": "zset",
-    b"\x0e\x01k\x02\x01a\x01b": "list",
 }
 """Keys of types that old servers wrote, or that none at hand has: ``k`` with its value."""
 
@@ -125,6 +119,10 @@ def packed(kind: int, data: bytes) -> bytes:
 ZIPLIST = b"\x11\0\0\0\x0d\0\0\0\x02\0\0\x01a\x03\x01b\xff"
 OLD_FORMS = {
     b"\x04\x01k\x01\x01a\x01b": (b"HSET", b"k", b"a", b"b"),
+    b"\x01\x01k\x02\x01a\x01b": (b"RPUSH", b"k", b"a", b"b"),
+    packed(10, ZIPLIST): (b"RPUSH", b"k", b"a", b"b"),
+    b"\x0e\x01k\x02" + 2 * (b"\x11" + ZIPLIST): (b"RPUSH", b"k", b"a", b"b", b"a", b"b"),
+    b"\x12\x01k\x01\x01\x03abc": (b"RPUSH", b"k", b"abc"),
     b"\x02\x01k\x01\xc0\x05": (b"SADD", b"k", b"5"),
     packed(11, b"\x02\0\0\0\x02\0\0\0\xff\xff\x07\0"): (b"SADD", b"k", b"-1", b"7"),
     packed(9, b"\x01\x01a\x01\x00b\xff"): (b"HSET", b"k", b"a", b"b"),

@@ -1,0 +1,228 @@
+"""Elements that go from one list to another, or out of the first of several, at once or as soon as
+there is one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from protocol import errors
+from protocol.encoder import array, bulk
+from protocol.errors import CommandError
+from protocol.replies import NULL_ARRAY, Reply
+from server.commands.declare import command
+from server.commands.keys.counted_keys import CountedKeys
+from server.commands.keys.waiting import blocking, wait_end
+from server.commands.lists import errors as list_errors
+from server.commands.lists.lists import POPPED, PUSHED, pop_many, pop_one
+from server.core.outcomes import Outcome
+from server.core.table import Arguments, KeySpec
+from server.runtime.arguments import parse_integer
+from server.services import Services
+from server.state.session import Session
+from storage.types.collection import Words
+from storage.types.list import ListValue
+
+_MOVED: Final = [KeySpec("RW access delete"), KeySpec("RW insert", index=2)]
+
+
+def _is_left(word: bytes) -> bool:
+    """Whether a word names the left end. Raises :class:`CommandError`."""
+    if word.upper() not in (b"LEFT", b"RIGHT"):
+        raise CommandError(errors.SYNTAX)
+    return word.upper() == b"LEFT"
+
+
+def _end(args: Arguments, session: Session) -> int | None:
+    return wait_end(args[-1], session.db.keyspace.now_ms)
+
+
+# --- from list to list -----------------------------------------------------------------------
+
+
+@command(
+    "LMOVE",
+    flags="write denyoom",
+    since="6.2.0",
+    summary="Moves an element from an end of a list to an end of another, or of the same.",
+    syntax="source destination <LEFT | RIGHT> <LEFT | RIGHT>",
+    keys=_MOVED,
+)
+def lmove(server: Services, session: Session, args: Arguments) -> Reply:
+    """The element, or null."""
+    _, source, destination, out, into = args
+    return _move(session, source, destination, _is_left(out), _is_left(into))
+
+
+@command(
+    "RPOPLPUSH",
+    flags="write denyoom",
+    since="1.2.0",
+    summary="Moves an element from the right end of a list to the left end of another.",
+    syntax="source destination",
+    keys=_MOVED,
+    deprecated=("6.2.0", "`LMOVE` with `RIGHT` and `LEFT`"),
+)
+def rpoplpush(server: Services, session: Session, args: Arguments) -> Reply:
+    """The element, or null."""
+    return _move(session, args[1], args[2], False, True)
+
+
+@command(
+    "BLMOVE",
+    flags="write denyoom blocking",
+    since="6.2.0",
+    summary="Moves an element between lists as LMOVE does, once there is one.",
+    syntax="source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+    keys=_MOVED,
+)
+def blmove(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The element, or null when the time is over."""
+    return _move_later(session, args, _is_left(args[3]), _is_left(args[4]))
+
+
+@command(
+    "BRPOPLPUSH",
+    flags="write denyoom blocking",
+    since="2.2.0",
+    summary="Moves an element between lists as RPOPLPUSH does, once there is one.",
+    syntax="source destination timeout",
+    keys=_MOVED,
+    deprecated=("6.2.0", "`BLMOVE` with `RIGHT` and `LEFT`"),
+    history=[("6.0.0", "A timeout with decimal places.")],
+)
+def brpoplpush(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The element, or null when the time is over."""
+    return _move_later(session, args, False, True)
+
+
+def _move_later(session: Session, args: Arguments, out: bool, into: bool) -> Outcome:
+    attempt = partial(_move, session, args[1], args[2], out, into)
+    # Within a transaction it answers as the plain command does, and not as one that has waited.
+    in_vain = None if session.executing else NULL_ARRAY
+    return blocking(session, [args[1]], _end(args, session), attempt, ListValue, in_vain)
+
+
+def _move(session: Session, source: bytes, destination: bytes, out: bool, into: bool) -> Reply:
+    """Moves an element from the left end, or the right one, to the left or right of another list;
+    returns it, or null."""
+    database = session.db
+    value = database.collection(source, ListValue)
+    if value is None:
+        return None
+    other = value
+    if source != destination:
+        other = database.collection_to_fill(destination, ListValue)
+    element = value.pop(left=out)
+    other.push([element], left=into)
+    pushed: Words = (b"LPUSH" if into else b"RPUSH", destination, element)
+    popped: Words = (b"LPOP" if out else b"RPOP", source)
+    if other is value:
+        ends = (b"LEFT" if out else b"RIGHT", b"LEFT" if into else b"RIGHT")
+        words = (b"LMOVE", source, source, *ends)
+        database.changed(source, value, words, PUSHED[into] + POPPED[out], wakes=True)
+    else:
+        database.changed(destination, other, pushed, PUSHED[into], wakes=True)
+        database.changed(source, value, popped, POPPED[out])
+    return bulk(element)
+
+
+# --- out of the first of several -------------------------------------------------------------
+
+_popper = partial(
+    command,
+    flags="write blocking",
+    since="2.0.0",
+    complexity="O(N) in the number of keys.",
+    syntax="key [key ...] timeout",
+    keys=[KeySpec("RW access delete", last=-2)],
+    history=[("6.0.0", "A timeout with decimal places.")],
+)
+
+
+@_popper("BLPOP", summary="Removes the element at the left end of a list, once there is one.")
+def blpop(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The key and the element; null when the time is over."""
+    return _pop_later(session, args, True)
+
+
+@_popper("BRPOP", summary="Removes the element at the right end of a list, once there is one.")
+def brpop(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The key and the element; null when the time is over."""
+    return _pop_later(session, args, False)
+
+
+def _pop_later(session: Session, args: Arguments, left: bool) -> Outcome:
+    keys, end = args[1:-1], _end(args, session)
+    return blocking(session, keys, end, partial(_pop_first, session, keys, left), ListValue)
+
+
+def _pop_first(session: Session, keys: list[bytes], left: bool) -> Reply:
+    """Removes an element of the first list that there is; returns key and element, or null."""
+    for key in keys:
+        value = session.db.collection(key, ListValue)
+        if value is not None:
+            return array([bulk(key), bulk(pop_one(session, key, value, left))])
+    return None
+
+
+class _ManyOptions(CountedKeys):
+    """What LMPOP has behind its keys: an end, and how many elements. Raises
+    :class:`CommandError`."""
+
+    __slots__ = ("count", "left")
+
+    def __init__(self, args: Arguments, first: int) -> None:
+        super().__init__(args, first, too_many=errors.SYNTAX)
+        words = args[self.end :]
+        self.left = _is_left(words[0]) if words else _is_left(b"")
+        self.count = 1
+        if len(words) == 1:
+            return
+        if len(words) != 3 or words[1].upper() != b"COUNT":
+            raise CommandError(errors.SYNTAX)
+        count = parse_integer(words[2])
+        if count is None or count <= 0:
+            raise CommandError(list_errors.COUNT_TOO_SMALL)
+        self.count = count
+
+
+def _pop_some(session: Session, options: _ManyOptions) -> Reply:
+    """Removes elements of the first list that there is; returns key and elements, or null."""
+    for key in options.keys:
+        value = session.db.collection(key, ListValue)
+        if value is not None:
+            elements = pop_many(session, key, value, options.count, options.left)
+            return array([bulk(key), array([*map(bulk, elements)])])
+    return None
+
+
+@command(
+    "LMPOP",
+    flags="write",
+    since="7.0.0",
+    summary="Removes elements at an end of the first list that there is.",
+    complexity="O(N+M) in the number of keys and of elements.",
+    syntax="numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+    keys=[KeySpec("RW access delete", counted=True)],
+)
+def lmpop(server: Services, session: Session, args: Arguments) -> Reply:
+    """The key and the elements, or null."""
+    found = _pop_some(session, _ManyOptions(args, 1))
+    return NULL_ARRAY if found is None else found
+
+
+@command(
+    "BLMPOP",
+    flags="write blocking",
+    since="7.0.0",
+    summary="Removes elements at an end of the first list that there is, once there is one.",
+    complexity="O(N+M) in the number of keys and of elements.",
+    syntax="timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+    keys=[KeySpec("RW access delete", index=2, counted=True)],
+)
+def blmpop(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The key and the elements; null when the time is over."""
+    end = wait_end(args[1], session.db.keyspace.now_ms)
+    options = _ManyOptions(args, 2)
+    return blocking(session, options.keys, end, partial(_pop_some, session, options), ListValue)

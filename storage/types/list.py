@@ -1,0 +1,168 @@
+"""Lists: elements in a row, with both ends at hand."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from storage.engine.limits import CollectionLimits, Table
+from storage.engine.nodes import element_size
+from storage.types.collection import SAMPLE, Collection, Words, in_portions
+
+RPUSH: Final = b"RPUSH"
+
+SIZES: Final = (4096, 8192, 16384, 32768, 65536)
+"""Up to how many bytes a list is small for the limits -1 to -5."""
+
+SAFE_BYTES: Final = 8192
+"""Up to how many bytes it is, where the limit is a number of elements."""
+
+_FRAME: Final = 7
+"""Bytes of a listpack without elements."""
+
+
+class ListValue(Collection):
+    """A list. ``elements`` is for reading; it is changed by the methods."""
+
+    __slots__ = ("_bytes", "_large", "elements")
+
+    def __init__(self, limits: CollectionLimits) -> None:
+        super().__init__(limits)
+        self.elements: deque[bytes] = deque()
+        self._bytes = _FRAME
+        self._large = False
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    # --- ends -----------------------------------------------------------------------------
+
+    def push(self, elements: Sequence[bytes], *, left: bool) -> None:
+        """Adds elements at an end, one after the other."""
+        self._make_room(elements)
+        if left:
+            self.elements.extendleft(elements)
+        else:
+            self.elements.extend(elements)
+
+    def pop(self, *, left: bool) -> bytes:
+        """Removes the element at an end; there has to be one."""
+        element = self.elements.popleft() if left else self.elements.pop()
+        self._bytes -= element_size(element)
+        if self._large:
+            self._shrink()
+        return element
+
+    def pops(self, count: int, *, left: bool) -> list[bytes]:
+        """Removes up to so many elements from an end, the outer ones first."""
+        return [self.pop(left=left) for _ in range(min(count, len(self.elements)))]
+
+    # --- within ---------------------------------------------------------------------------
+
+    def set(self, index: int, element: bytes) -> None:
+        """Replaces the element at an index, which has to be within the list."""
+        self._make_room([element])
+        self._bytes -= element_size(self.elements[index])
+        self.elements[index] = element
+
+    def insert(self, pivot: bytes, element: bytes, *, before: bool) -> bool:
+        """Adds an element beside the first one that is equal to ``pivot``, if there is one."""
+        try:
+            at = self.elements.index(pivot)
+        except ValueError:
+            return False
+        self._make_room([element])
+        self.elements.insert(at if before else at + 1, element)
+        return True
+
+    def remove(self, element: bytes, count: int) -> int:
+        """Removes elements equal to this one: the first ``count``, the last ones if that is
+        negative, all for 0. Returns how many."""
+        found = self.elements.count(element)
+        most = min(found, abs(count)) if count else found
+        if most:
+            kept = _without(reversed(self.elements) if count < 0 else self.elements, element, most)
+            self.elements = deque(reversed(kept) if count < 0 else kept)
+            self._bytes -= most * element_size(element)
+            self._shrink()
+        return most
+
+    def trim(self, start: int, end: int) -> int:
+        """Keeps the elements from an index to below another; returns how many were removed."""
+        removed = start + len(self.elements) - end
+        if removed:
+            self.elements = deque(islice(self.elements, start, end))
+            self._bytes = _FRAME + sum(map(element_size, self.elements))
+            self._shrink()
+        return removed
+
+    def slice(self, start: int, end: int) -> list[bytes]:
+        """The elements from an index to below another, or to the end."""
+        elements = self.elements
+        end = min(end, len(elements))
+        if start <= len(elements) // 2:
+            return list(islice(elements, start, end))
+        back = list(islice(reversed(elements), len(elements) - end, len(elements) - start))
+        return back[::-1]
+
+    # --- encodings ------------------------------------------------------------------------
+
+    def _make_room(self, elements: Sequence[bytes]) -> None:
+        """Counts elements that are about to be added."""
+        if not self._large:
+            size = self._bytes + sum(map(len, elements))
+            self._large = self._exceeds(size, len(self.elements) + len(elements), 1)
+        self._bytes += sum(map(element_size, elements))
+
+    def _shrink(self) -> None:
+        if self._large:
+            self._large = self._exceeds(self._bytes, len(self.elements), 2)
+
+    def _exceeds(self, size: int, count: int, divisor: int) -> bool:
+        """Whether that many bytes and elements are more than the limit, or a part of it."""
+        limit = self._limits.list_max_listpack_size
+        if limit < 0:
+            return size > SIZES[min(-limit, len(SIZES)) - 1] // divisor
+        return size > SAFE_BYTES or count > max(limit, 1) // divisor
+
+    # --- as a value -----------------------------------------------------------------------
+
+    def copy(self) -> ListValue:
+        """Return a list of its own that is equal to this one."""
+        copy = ListValue(self._limits)
+        copy.elements.extend(self.elements)
+        copy._bytes, copy._large = self._bytes, self._large
+        return copy
+
+    def encoding(self) -> str:
+        """``listpack`` or ``quicklist``."""
+        return "quicklist" if self._large else "listpack"
+
+    def words(self, key: bytes) -> Iterator[Words]:
+        """RPUSHs."""
+        return in_portions((RPUSH, key), iter(self.elements))
+
+    def sample(self) -> Sequence[int]:
+        """How many bytes some elements have."""
+        return list(map(len, islice(self.elements, SAMPLE)))
+
+    def tables(self) -> Sequence[Table]:
+        """What holds its elements."""
+        return [self.elements]
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        assert self._bytes == _FRAME + sum(map(element_size, self.elements))
+
+
+def _without(elements: Iterable[bytes], element: bytes, most: int) -> list[bytes]:
+    """The elements without the first ``most`` that are equal to this one."""
+    kept: list[bytes] = []
+    for each in elements:
+        if most and each == element:
+            most -= 1
+        else:
+            kept.append(each)
+    return kept
