@@ -372,10 +372,10 @@ WRONG = "the arguments are not as they must be"
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("LPUSH l 1 2 3", "'LPUSH' 'l' '1': Penstock does not know this command"),
+        ("GEOADD l 1 2 3", "'GEOADD' 'l' '1': Penstock does not know this command"),
         ("FUNCTION LOAD x", "'FUNCTION' 'LOAD' 'x': ERR Missing library metadata"),
         ("XGROUP FOO k g", "'XGROUP' 'FOO' 'k': Penstock does not know this command"),
-        (f"LPUSH {'l' * 65}", f"'LPUSH' '{'l' * 64}...': Penstock does not know this command"),
+        (f"GEOADD {'l' * 65}", f"'GEOADD' '{'l' * 64}...': Penstock does not know this command"),
         ("GET s", "'GET' 's': a command that changes nothing does not belong in the file"),
         ("DISCARD", "'DISCARD': a command that changes nothing does not belong in the file"),
         ("SET s", "'SET' 's': ERR wrong number of arguments for 'set' command"),

@@ -93,7 +93,7 @@ async def test_a_torn_tail_behind_an_rdb_file_is_cut_off(
     ("data", "reason"),
     [
         (rdb_file(STREAM)[:-1], "damaged at offset 30: it ends early"),
-        (rdb_file(key(b"k", b"\x01\x01\x01a")), "the key 'k' is a list, and Penstock holds"),
+        (rdb_file(b"\x07\x01k\x81" + bytes(8) + b"\0"), "the key 'k' is a module, which Penstock"),
         (rdb_file(STREAM, STREAM), "the key 's' is there twice"),
         (rdb_file(b"\xfe\x10", STREAM), "there is no database 16: there are 16"),
         (rdb_file(b"\xf5\x04code"), "'FUNCTION' 'LOAD' 'code'"),
