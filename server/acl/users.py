@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from server.acl.selector import Denial, Selector
+from server.acl.selector import ANY_KEY, Denial, Selector
 from server.core.table import READ, Arguments, Command, Table
 from server.runtime.token_bucket import TokenBucket
 
@@ -99,6 +99,13 @@ class User:
     def may_read(self, key: bytes) -> bool:
         """Whether the user has the right to read the key, by whichever command."""
         return any(each.grants(key) & 1 << READ for each in (self.root, *self.selectors))
+
+    def may_read_all(self) -> bool:
+        """Whether the user has the right to read every key, by whichever command."""
+        return any(
+            each.all_keys or each.patterns.get(ANY_KEY, 0) & READ
+            for each in (self.root, *self.selectors)
+        )
 
     def may_hear(self, channels: Iterable[bytes], patterns: Iterable[bytes]) -> bool:
         """Whether the user may listen to all of these channels and patterns."""

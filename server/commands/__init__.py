@@ -11,7 +11,7 @@ FAMILIES: Final = {
     "streams": ("adding", "trimming", "streams", "reading", "introspection"),
     "groups": ("group_reading", "groups", "nack", "pending"),
     "delivery": ("policies", "failures", "stats"),
-    "keys": ("keys", "scan", "values", "expiry"),
+    "keys": ("keys", "scan", "values", "expiry", "sorting"),
     "strings": ("strings", "counters", "increx", "lcs", "bitmaps", "bitfield"),
     "hashes": ("hashes", "field_times"),
     "lists": ("lists", "moving"),

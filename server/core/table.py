@@ -123,7 +123,8 @@ class KeySpec:
 
     Those are the terms in which clients look for keys. Where a request can be written so that they
     would find others than the command uses, ``find`` is the command's own parser; and where the
-    flags depend on the request, ``vary`` tells them.
+    flags depend on the request, ``vary`` tells them. Keys that only that parser finds are
+    ``anywhere``.
     """
 
     def __init__(
@@ -139,8 +140,10 @@ class KeySpec:
         notes: str = "",
         find: KeyFinder | None = None,
         vary: KeyFlags | None = None,
+        anywhere: bool = False,
     ) -> None:
         self.counted = counted
+        self.anywhere = anywhere
         self.find = find
         self.vary = vary
         self.flags = _sorted(flags.split(), KEY_FLAGS)
@@ -193,7 +196,7 @@ class KeySpec:
     @property
     def moves(self) -> bool:
         """Whether only the request tells where the keys are."""
-        return self.counted or self.keyword is not None
+        return self.counted or self.anywhere or self.keyword is not None
 
 
 HAS_CHANNELS: Final = -1

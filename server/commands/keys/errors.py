@@ -19,6 +19,7 @@ FREQUENCY_OUT_OF_RANGE: Final = "ERR Invalid FREQ value, must be >= 0 and <= 255
 SAME_OBJECT: Final = "ERR source and destination objects are the same"
 INVALID_FIRST_DB: Final = "ERR invalid first DB index"
 INVALID_SECOND_DB: Final = "ERR invalid second DB index"
+NOT_A_NUMBER_TO_SORT: Final = "ERR One or more scores can't be converted into double"
 TIMEOUT_NOT_A_FLOAT: Final = "ERR timeout is not a float or out of range"
 TOO_FEW_KEYS: Final = "ERR numkeys should be greater than 0"
 TOO_MANY_KEYS: Final = "ERR Number of keys can't be greater than number of args"
@@ -30,6 +31,11 @@ NO_ACCESS_FREQUENCY: Final = (
 )
 EXPIRE_NX_WITH_OTHERS: Final = "ERR NX and XX, GT or LT options at the same time are not compatible"
 EXPIRE_GT_WITH_LT: Final = "ERR GT and LT options at the same time are not compatible"
+
+
+def sort_denied(option: str) -> str:
+    """A user who may not read every key named some by a pattern."""
+    return f"ERR {option} option of SORT denied due to insufficient ACL permissions"
 
 
 def unsupported_option(option: bytes) -> str:

@@ -70,7 +70,12 @@ def _describe_keys(spec: KeySpec) -> Map:
     )
 
 
+_UNKNOWN: Final = Map([("type", "unknown"), ("spec", Map([]))])
+
+
 def _begin_search(spec: KeySpec) -> Map:
+    if spec.anywhere:
+        return _UNKNOWN
     if spec.keyword is None:
         return Map([("type", "index"), ("spec", Map([("index", spec.index)]))])
     where = Map([("keyword", spec.keyword), ("startfrom", spec.index)])
@@ -78,6 +83,8 @@ def _begin_search(spec: KeySpec) -> Map:
 
 
 def _find_keys(spec: KeySpec) -> Map:
+    if spec.anywhere:
+        return _UNKNOWN
     if spec.counted:
         count = Map([("keynumidx", 0), ("firstkey", 1), ("keystep", spec.step)])
         return Map([("type", "keynum"), ("spec", count)])
