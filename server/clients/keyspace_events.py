@@ -6,13 +6,14 @@ notify-keyspace-events, and is published only while its class is named there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from server.clients.pubsub import PubSub
 from server.config.types import KeyspaceEvents
 from storage.engine import effects as e
-from storage.engine.effects import GENERIC, MISS, NEW, OVERWRITTEN, STREAM, TYPE_CHANGED
+from storage.engine.effects import GENERIC, HASH, MISS, NEW, OVERWRITTEN, STREAM, TYPE_CHANGED
+from storage.types.hash import FIELDS
 
 
 class KeyspaceEvent(NamedTuple):
@@ -30,6 +31,7 @@ class KeyspaceNotifier:
     def __init__(self, pubsub: PubSub) -> None:
         self._pubsub = pubsub
         self._classes: frozenset[str] = frozenset()
+        self._field_classes: frozenset[str] = frozenset()
         self.active = False
         """Whether any event of an effect is published at all."""
         self.tells_misses = False
@@ -38,8 +40,10 @@ class KeyspaceNotifier:
     def configure(self, flags: str) -> None:
         """Takes a value of notify-keyspace-events."""
         self._classes = frozenset(flags.replace("A", KeyspaceEvents.ALL))
-        listens = bool(self._classes & {"K", "E"})
-        self.active = listens and bool(self._classes - {"K", "E", *KeyspaceEvents.OF_FIELDS})
+        self._field_classes = self._classes & {*KeyspaceEvents.OF_FIELDS}
+        channels = self._classes & {"K", "E", *KeyspaceEvents.OF_FIELDS}
+        listens = bool(channels)
+        self.active = listens and self._classes > channels
         self.tells_misses = listens and MISS in self._classes
 
     def announce(self, effect: e.Effect) -> None:
@@ -48,6 +52,8 @@ class KeyspaceNotifier:
         if events is not None:
             for event in events(effect):
                 self._publish(event)
+                if self._field_classes and event.letter == HASH:
+                    self._publish_fields(event, fields_of(effect.words))  # type: ignore[union-attr]
 
     def announce_miss(self, db: int, key: bytes) -> None:
         """Publishes that a key was looked for in vain."""
@@ -62,6 +68,34 @@ class KeyspaceNotifier:
             publish(b"__keyspace@%d__:%b" % (event.db, event.key), name)
         if "E" in self._classes:
             publish(b"__keyevent@%d__:%b" % (event.db, name), event.key)
+
+    def _publish_fields(self, event: KeyspaceEvent, fields: list[bytes]) -> None:
+        """Publishes which fields of a hash an event is about: by the key, by the name of the
+        event, by each field, and by both (Redis 8.8)."""
+        classes, publish = self._field_classes, self._pubsub.publish
+        if event.letter not in self._classes or not fields:
+            return
+        db, key, name = event.db, event.key, event.name.encode()
+        listed = b",".join([b"%d:%b" % (len(field), field) for field in fields])
+        if "S" in classes:
+            publish(b"__subkeyspace@%d__:%b" % (db, key), b"%b|%b" % (name, listed))
+        if "T" in classes:
+            payload = b"%d:%b|%b" % (len(key), key, listed)
+            publish(b"__subkeyevent@%d__:%b" % (db, name), payload)
+        for field in fields if "I" in classes else ():
+            publish(b"__subkeyspaceitem@%d__:%b\n%b" % (db, key, field), name)
+        if "V" in classes:
+            publish(b"__subkeyspaceevent@%d__:%b|%b" % (db, name, key), listed)
+
+
+def fields_of(words: Sequence[bytes]) -> list[bytes]:
+    """The fields that a command names which changes a hash."""
+    name = words[0]
+    if name in (b"HSET", b"HDEL", b"HINCRBY"):
+        return [*{b"HSET": words[2::2], b"HDEL": words[2:], b"HINCRBY": words[2:3]}[name]]
+    upper = [word.upper() for word in words]
+    named = words[upper.index(FIELDS, 2) + 2 :] if FIELDS in upper[2:] else ()
+    return [*(named[::2] if name == b"HSETEX" else named)]
 
 
 # --- the events of each effect ---------------------------------------------------------------

@@ -263,3 +263,48 @@ def test_an_effect_that_is_no_event_announces_nothing() -> None:
 
     direct.server.services.reactions.notifier.announce(ConsumerSeen(0, b"k", b"g", b"ann", 1, 1))
     assert client.take_pushed() == b""
+
+
+@pytest.mark.parametrize(
+    ("request_", "event", "listed"),
+    [
+        ("HSET h a 1 b,c 2", "hset", "1:a,3:b,c"),
+        ("HSETNX h n 1", "hset", "1:n"),
+        ("HINCRBY h i 1", "hincrby", "1:i"),
+        ("HINCRBYFLOAT h i 1", "hincrbyfloat", "1:i"),
+        ("HINCRBYFLOAT h timed 1", "hincrbyfloat", "5:timed"),
+        ("HDEL h i nope fields", "hdel", "1:i,6:fields"),
+        ("HEXPIRE h 9 FIELDS 2 i nope", "hexpire", "1:i"),
+        ("HPERSIST h FIELDS 1 timed", "hpersist", "5:timed"),
+        ("HSETEX h PXAT 9999999999999 FIELDS 2 x 1 y 2", "hset", "1:x,1:y"),
+        ("HGETDEL h FIELDS 2 i nope", "hdel", "1:i"),
+    ],
+)
+def test_events_of_hashes_name_their_fields(request_: str, event: str, listed: str) -> None:
+    direct = Direct(notify_keyspace_events="STIVh")
+    client, listener = direct.client(), direct.client(resp3=True)
+    client.send("HSET", "h", "i", 1, "timed", 1, "fields", 1)
+    client.send("HEXPIRE", "h", 99, "FIELDS", 1, "timed")
+    listener.send("PSUBSCRIBE", "*")
+    client.send(*request_.split())
+    listener.server.services.pubsub.leave_all(listener.session)
+    heard = [message.split(b"\r\n")[6:9:2] for message in listener.pushed]
+    fields = [each.partition(":")[2] for each in listed.replace("3:b,c", "3:b;c").split(",")]
+    assert [b" ".join(pair).decode() for pair in heard][: 3 + len(fields)] == [
+        f"__subkeyspace@0__:h {event}|{listed}",
+        f"__subkeyevent@0__:{event} 1:h|{listed}",
+        *[f"__subkeyspaceitem@0__:h\n{field.replace(';', ',')} {event}" for field in fields],
+        f"__subkeyspaceevent@0__:{event}|h {listed}",
+    ]
+
+
+def test_fields_are_published_for_classes_that_are_named_alone() -> None:
+    direct = Direct(notify_keyspace_events="Sg")
+    client, listener = direct.client(), direct.client(resp3=True)
+    listener.send("PSUBSCRIBE", "*")
+    client.send("HSET", "h", "a", 1)
+    assert listener.take_pushed() == b""
+    client.send("CONFIG", "SET", "notify-keyspace-events", "Sh")
+    client.send("SET", "k", "v")
+    client.send("HSET", "h", "a", 1)
+    assert listener.take_pushed().count(b"pmessage") == 1
