@@ -23,6 +23,7 @@ from server.state.session import Session
 from storage.types.collection import Words
 from storage.types.list import ListValue
 
+_HOW_MANY: Final = "[<COUNT | EXACTLY> count <OBO | BULK>]"
 _MOVED: Final = [KeySpec("RW access delete"), KeySpec("RW insert", index=2)]
 
 
@@ -125,6 +126,92 @@ def _move(session: Session, source: bytes, destination: bytes, out: bool, into: 
         database.changed(destination, other, pushed, PUSHED[into], wakes=True)
         database.changed(source, value, popped, POPPED[out])
     return bulk(element)
+
+
+class _MoveOptions:
+    """Which ends LMOVEM has, and how many elements it moves. Raises :class:`CommandError`."""
+
+    __slots__ = ("count", "exactly", "into", "one_by_one", "out")
+
+    def __init__(self, args: Arguments, behind: int) -> None:
+        self.out, self.into = _is_left(args[3]), _is_left(args[4])
+        self.count, self.exactly, self.one_by_one = 1, False, True
+        words = args[behind:]
+        if not words:
+            return
+        mode, order = words[0].upper(), words[2].upper() if len(words) == 3 else b""
+        if mode not in (b"COUNT", b"EXACTLY") or order not in (b"OBO", b"BULK"):
+            raise CommandError(errors.SYNTAX)
+        count = parse_integer(words[1])
+        if count is None or count <= 0:
+            raise CommandError(list_errors.COUNT_TOO_SMALL)
+        self.count, self.exactly, self.one_by_one = count, mode == b"EXACTLY", order == b"OBO"
+
+    def words(self, key: bytes) -> Words:
+        """Return the command for a list and itself. To pop and push would lose its expiry."""
+        ends = [b"LEFT" if end else b"RIGHT" for end in (self.out, self.into)]
+        order = b"OBO" if self.one_by_one else b"BULK"
+        return (b"LMOVEM", key, key, *ends, b"COUNT", b"%d" % self.count, order)
+
+
+@command(
+    "LMOVEM",
+    flags="write denyoom",
+    since="8.10.0",
+    summary="Moves elements from an end of a list to an end of another, or of the same.",
+    complexity="O(N) in the number of elements that are moved.",
+    syntax=f"source destination <LEFT | RIGHT> <LEFT | RIGHT> {_HOW_MANY}",
+    keys=_MOVED,
+)
+def lmovem(server: Services, session: Session, args: Arguments) -> Reply:
+    """The elements in the order in which they are in the destination, or null."""
+    found = _move_some(session, args[1], args[2], _MoveOptions(args, 5))
+    return NULL_ARRAY if found is None else found
+
+
+@command(
+    "BLMOVEM",
+    flags="write denyoom blocking",
+    since="8.10.0",
+    summary="Moves elements between lists as LMOVEM does, once there are enough.",
+    complexity="O(N) in the number of elements that are moved.",
+    syntax=f"source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout {_HOW_MANY}",
+    keys=_MOVED,
+)
+def blmovem(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The elements in the order in which they are in the destination; null when the time is
+    over."""
+    options = _MoveOptions(args, 6)
+    end = wait_end(args[5], session.db.keyspace.now_ms)
+    attempt = partial(_move_some, session, args[1], args[2], options)
+    return blocking(session, [args[1]], end, attempt, ListValue)
+
+
+def _move_some(session: Session, source: bytes, destination: bytes, options: _MoveOptions) -> Reply:
+    """Moves elements from list to list; returns them, or null if there are not enough."""
+    database = session.db
+    value = database.collection(source, ListValue)
+    if value is None or (options.exactly and len(value) < options.count):
+        return None
+    other = value
+    if source != destination:
+        other = database.collection_to_fill(destination, ListValue)
+    elements = value.pops(options.count, left=options.out)
+    # In bulk they stay side by side; one by one the last one comes to stand at the end.
+    turned = options.into if options.one_by_one else not options.out
+    in_order = elements[::-1] if turned else elements
+    pushed = in_order[::-1] if options.into else in_order
+    other.push(pushed, left=options.into)
+    words: Words = (b"LPUSH" if options.into else b"RPUSH", destination, *pushed)
+    popped: Words = (b"LPOP" if options.out else b"RPOP", source, b"%d" % len(elements))
+    told, moved = PUSHED[options.into], len(elements)
+    if other is value:
+        events = told + POPPED[options.out]
+        database.changed(source, value, options.words(source), events, wakes=True, weight=moved)
+    else:
+        database.changed(destination, other, words, told, wakes=True, weight=moved)
+        database.changed(source, value, popped, POPPED[options.out], weight=moved)
+    return array([*map(bulk, in_order)])
 
 
 # --- out of the first of several -------------------------------------------------------------

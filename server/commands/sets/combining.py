@@ -200,38 +200,74 @@ def _stored(session: Session, args: Arguments, operation: Operation, event: str)
 # --- counting --------------------------------------------------------------------------------
 
 
-@command(
+_counter = partial(command, flags="readonly", keys=[KeySpec("RO access", counted=True)])
+
+
+@_counter(
     "SINTERCARD",
-    flags="readonly",
     since="7.0.0",
     summary="Counts the members that all of some sets have.",
     complexity="O(N*M) in the members of the smallest set and the number of sets.",
     syntax="numkeys key [key ...] [LIMIT limit]",
-    keys=[KeySpec("RO access", counted=True)],
 )
 def sintercard(server: Services, session: Session, args: Arguments) -> Outcome:
     """The number of members, up to the limit."""
-    keys, most = counted_keys(args)
+    return _counted(session, args, inter)
+
+
+@_counter(
+    "SUNIONCARD",
+    since="8.10.0",
+    summary="Counts the members that any of some sets has.",
+    complexity="O(N) in the members of all sets.",
+    syntax="numkeys key [key ...] [APPROX] [LIMIT limit]",
+)
+def sunioncard(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The number of members, up to the limit; it is exact with APPROX as well."""
+    return _counted(session, args, union, b"APPROX")
+
+
+@_counter(
+    "SDIFFCARD",
+    since="8.10.0",
+    summary="Counts the members of a set that no other of some sets has.",
+    complexity="O(N) in the members of all sets.",
+    syntax="numkeys key [key ...] [LIMIT limit]",
+)
+def sdiffcard(server: Services, session: Session, args: Arguments) -> Outcome:
+    """The number of members, up to the limit."""
+    return _counted(session, args, diff)
+
+
+def _counted(session: Session, args: Arguments, operation: Operation, flag: bytes = b"") -> Outcome:
+    keys, most = counted_keys(args, flag)
     sources = _sources(session, keys)
+    if operation is inter:
+        operation = partial(inter, most=most)
     if sum(map(len, sources)) <= AT_ONCE:
-        return len(result(inter(sources, most)))
-    return Steps(_counted(inter(_copied(sources), most)))
+        found = len(result(operation(sources)))
+        return min(found, most) if most else found
+    return Steps(_count(operation(_copied(sources)), most))
 
 
-def _counted(work: Combining) -> Work:
-    members = yield from work
-    return [b":%d\r\n" % len(members)]
+def _count(work: Combining, most: int) -> Work:
+    found = len((yield from work))
+    return [b":%d\r\n" % (min(found, most) if most else found)]
 
 
-def counted_keys(args: Arguments) -> tuple[list[bytes], int]:
+def counted_keys(args: Arguments, flag: bytes = b"") -> tuple[list[bytes], int]:
     """The keys, of which the first argument is the number, and the limit behind them; 0 for none.
-    Raises :class:`CommandError`."""
+    There may be a ``flag``, a word of its own. Raises :class:`CommandError`."""
     counted = CountedKeys(args, 1)
     most = 0
-    for at in range(counted.end, len(args), 2):
-        if args[at].upper() != b"LIMIT" or at + 1 == len(args):
+    words = iter(args[counted.end :])
+    for word in words:
+        if flag and word.upper() == flag:
+            continue
+        text = next(words, None)
+        if word.upper() != b"LIMIT" or text is None:
             raise CommandError(errors.SYNTAX)
-        limit = parse_integer(args[at + 1])
+        limit = parse_integer(text)
         if limit is None or limit < 0:
             raise CommandError(set_errors.NEGATIVE_LIMIT)
         most = limit

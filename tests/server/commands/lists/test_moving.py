@@ -106,3 +106,48 @@ def test_events_of_those_served_come_after_the_one_that_served_them(direct: Dire
     listener = Listener(direct)
     sent(direct.client(), "RPUSH l a")
     assert listener.heard() == ["new l", "rpush l", "lpop l", "del l"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reply", "left"),
+    [
+        ("LEFT RIGHT COUNT 2 OBO", [b"a", b"b"], [b"x", b"a", b"b"]),
+        ("LEFT RIGHT COUNT 2 BULK", [b"a", b"b"], [b"x", b"a", b"b"]),
+        ("LEFT LEFT COUNT 2 OBO", [b"b", b"a"], [b"b", b"a", b"x"]),
+        ("LEFT LEFT COUNT 2 BULK", [b"a", b"b"], [b"a", b"b", b"x"]),
+        ("RIGHT RIGHT COUNT 2 OBO", [b"c", b"b"], [b"x", b"c", b"b"]),
+        ("RIGHT RIGHT EXACTLY 2 BULK", [b"b", b"c"], [b"x", b"b", b"c"]),
+        ("RIGHT LEFT COUNT 9 OBO", [b"a", b"b", b"c"], [b"a", b"b", b"c", b"x"]),
+        ("LEFT RIGHT", [b"a"], [b"x", b"a"]),
+    ],
+)
+def test_several_elements_move_one_by_one_or_in_bulk(
+    client: DirectClient, options: str, reply: list[bytes], left: list[bytes]
+) -> None:
+    sent(client, "RPUSH l a b c", "RPUSH m x")
+    assert client.ask("LMOVEM", "l", "m", *options.split()) == reply
+    assert client.ask("LRANGE", "m", 0, -1) == left
+
+
+def test_exactly_so_many_or_none_are_moved(direct: Direct, client: DirectClient) -> None:
+    sent(client, "RPUSH l a b")
+    assert client.send("LMOVEM", "l", "m", "LEFT", "LEFT", "EXACTLY", 3, "OBO") == b"*-1\r\n"
+    reader = waiting(direct, "BLMOVEM l m LEFT RIGHT 0 EXACTLY 3 BULK")
+    sent(client, "RPUSH l c")
+    assert reader.reply_when_woken == b"*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n"
+    assert client.send("EXISTS", "l") == b":0\r\n"
+
+
+@pytest.mark.parametrize("words", ["COUNT 2", "COUNT 0 OBO", "FOO 2 OBO", "COUNT 2 FOO", "COUNT"])
+def test_what_lmovem_does_not_take_is_refused(client: DirectClient, words: str) -> None:
+    sent(client, "RPUSH l a b c")
+    reply = client.send("LMOVEM", "l", "l", "LEFT", "LEFT", *words.split())
+    too_small = b"-ERR count should be greater than 0\r\n"
+    assert reply == (too_small if "0" in words else b"-ERR syntax error\r\n")
+    assert client.ask("LRANGE", "l", 0, -1) == [b"a", b"b", b"c"]
+
+
+def test_a_list_that_turns_within_itself_keeps_its_expiry(client: DirectClient) -> None:
+    sent(client, "RPUSH l a b", "EXPIRE l 100", "LMOVEM l l LEFT LEFT COUNT 2 OBO")
+    assert client.ask("LRANGE", "l", 0, -1) == [b"b", b"a"]
+    assert client.ask("TTL", "l") == 100

@@ -87,3 +87,8 @@ def test_a_limit_ends_counting(client: DirectClient) -> None:
     fill(client, "b", 1000, 9000)
     assert client.ask("SINTERCARD", 2, "a", "b") == 7000
     assert client.ask("SINTERCARD", 2, "a", "b", "LIMIT", 10) == 10
+    assert client.ask("SUNIONCARD", 2, "a", "b") == 9000
+    assert client.ask("SUNIONCARD", 2, "a", "b", "APPROX", "LIMIT", 10) == 10
+    assert client.ask("SDIFFCARD", 2, "a", "b", "LIMIT", 0) == 1000
+    assert client.ask("SDIFFCARD", 3, "a", "b", "a", "LIMIT", 10) == 0
+    assert client.send("SDIFFCARD", 1, "a", "APPROX") == b"-ERR syntax error\r\n"
