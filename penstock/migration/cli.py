@@ -94,7 +94,7 @@ def parse_arguments(args: Sequence[str], direction: Direction) -> MigrationOptio
 
 def _options(given: argparse.Namespace, source: Address | str, target: Address) -> MigrationOptions:
     globs = tuple(glob.encode("utf-8", "surrogateescape") for glob in given.match or ["*"])
-    what = (globs, _databases(given.db), given.replace, given.strings)
+    what = (globs, _databases(given.db), given.replace, given.strings, given.values)
     return MigrationOptions(source, target, *what, Depth(given.verify), given.dry_run)
 
 
@@ -129,6 +129,7 @@ def _parser(direction: Direction) -> Parser:
     )
     add("--replace", action="store_true", help="replace what the target has under these names")
     add("--strings", action="store_true", help="copy plain strings as well")
+    add("--values", action="store_true", help="copy all values: strings, hashes, lists, sets")
     add(
         "--verify",
         choices=[depth.value for depth in Depth],

@@ -25,7 +25,7 @@ from storage.rdb import codes
 from storage.rdb.read import Item, Key, LibraryCode, read_rdb
 from storage.rdb.source import DamagedRDB, Source
 from storage.rdb.write import dump
-from storage.types.kinds import STREAM, STRING
+from storage.types.kinds import STREAM
 
 _CHUNK: Final = 1024 * 1024
 _IN_THE_WAY: Final = "the target has something else there; --replace puts the file's in its place"
@@ -61,9 +61,9 @@ def run(options: MigrationOptions, console: Console) -> bool:
             console.print(f"{options.source} -> {target.name}", highlight=False, markup=False)
             copying = _Copying(options, db, target)
             copying.run()
-            copying.tell_of_strings(console)
+            copying.tell_of_values(console)
             rows += copying.rows
-            fine &= copying.strings_fine
+            fine &= copying.values_fine
     print_summary(console, rows)
     return fine and all(row.fine for row in rows)
 
@@ -91,7 +91,8 @@ def _is_wanted(key: Key, options: MigrationOptions) -> bool:
     return (
         _is_in(key.db, options)
         and any(matches(glob, key.key) for glob in options.globs)
-        and (key.kind == STREAM.name or (key.kind == STRING.name and options.strings))
+        and key.value is not None
+        and (key.kind == STREAM.name or key.kind in options.copied_kinds)
     )
 
 
@@ -132,7 +133,7 @@ class _Copying:
         self._options = options
         self._db = db
         self._target = target
-        self._strings: Counter[StreamOutcome] = Counter()
+        self._values: Counter[StreamOutcome] = Counter()
         self._remarks: list[str] = []
 
     def run(self) -> None:
@@ -142,17 +143,18 @@ class _Copying:
                 self._take(item)
 
     @property
-    def strings_fine(self) -> bool:
-        """Whether all strings are there."""
+    def values_fine(self) -> bool:
+        """Whether all values but streams are there."""
         return not self._remarks
 
-    def tell_of_strings(self, console: Console) -> None:
+    def tell_of_values(self, console: Console) -> None:
         """Prints what became of them, if there were any."""
-        if not self._strings:
+        if not self._values:
             return
         done = "to be copied" if self._options.dry_run else "there"
-        count = self._strings[StreamOutcome.EQUAL] + self._strings[StreamOutcome.PLANNED]
-        total = plural(self._strings.total(), "string")
+        count = self._values[StreamOutcome.EQUAL] + self._values[StreamOutcome.PLANNED]
+        only_strings = self._options.strings and not self._options.values
+        total = plural(self._values.total(), "string" if only_strings else "value")
         console.print(f"{total}: {count:,} {done}", highlight=False, markup=False)
         for remark in self._remarks:
             console.print(remark, highlight=False, markup=False)
@@ -160,7 +162,7 @@ class _Copying:
     def _take(self, key: Key) -> None:
         outcome, remark = self._restore(key)
         if not isinstance(key.value, Stream):
-            self._strings[outcome] += 1
+            self._values[outcome] += 1
             if outcome in (StreamOutcome.REFUSED, StreamOutcome.FAILED):
                 self._remarks.append(f"{shown(key.key)}: {remark}")
             return

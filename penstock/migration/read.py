@@ -38,7 +38,6 @@ class Keys(NamedTuple):
     """The names of keys by what they hold, each list in order."""
 
     streams: list[bytes]
-    strings: list[bytes]
     others: dict[str, list[bytes]]
     """By the name of their type."""
     refused: dict[bytes, CommandRefused]
@@ -61,7 +60,7 @@ def find_keys(source: Nodes, globs: Iterable[bytes]) -> Keys:
             refused[key] = kind
         elif kind != b"none":
             by_kind.setdefault(kind.decode(), []).append(key)
-    return Keys(by_kind.pop("stream", []), by_kind.pop("string", []), by_kind, refused)
+    return Keys(by_kind.pop("stream", []), by_kind, refused)
 
 
 def _scan(source: ServerConnection, glob: bytes) -> Iterator[list[bytes]]:

@@ -34,7 +34,10 @@ def list_names(keys: list[bytes]) -> str:
 
 def left_out(others: Mapping[str, list[bytes]]) -> list[str]:
     """Say which keys are left out, by the names of their types."""
-    hints = {"string": " (--strings copies them)"}
+    hints = {
+        **dict.fromkeys(("hash", "list", "set", "zset"), " (--values copies them)"),
+        "string": " (--strings copies them)",
+    }
     return [
         f"left out: {plural(len(names), f'{shown(kind)} key')}{hints.get(kind, '')}:"
         f" {list_names(names)}"

@@ -1,4 +1,4 @@
-"""A whole run: every database, every stream and string, then the verification and the summary."""
+"""A whole run: every database, every stream, other values, the verification, the summary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
-from penstock.client.connection import Command, ServerConnection, readable
+from penstock.client.connection import ServerConnection, readable
 from penstock.client.errors import CommandRefused, ServerFailed
 from penstock.client.nodes import Nodes
 from penstock.client.urls import Address
@@ -24,7 +24,6 @@ from penstock.migration.read import (
     count_entries,
     find_keys,
     list_databases,
-    read_expiries,
     read_groups,
     require_different_databases,
 )
@@ -38,6 +37,7 @@ from penstock.migration.report import (
     list_names,
     print_summary,
 )
+from penstock.migration.values import READING, STRING, copy_values
 from penstock.migration.verify import verify_stream
 from penstock.terminal import plural, shown
 
@@ -57,8 +57,17 @@ class MigrationOptions(NamedTuple):
     that hold keys, ``None`` for those that the addresses name, and the first of a file."""
     replace: bool = False
     strings: bool = False
+    values: bool = False
+    """Whether values of all types are copied, and not only streams."""
     depth: Depth = Depth.FULL
     dry_run: bool = False
+
+    @property
+    def copied_kinds(self) -> frozenset[str]:
+        """What TYPE says of the values that are copied beside streams."""
+        if self.values:
+            return frozenset(kind.decode() for kind in READING)
+        return frozenset({STRING.decode()} if self.strings else ())
 
 
 AGAIN: Final = "what was copied is kept, and the same command goes on from there"
@@ -120,7 +129,7 @@ class _Migration:
         self._progress = Bar(console) if console.is_terminal else Progress(console)
 
     def run(self) -> bool:
-        """Does the work; whether all strings are equal, if they were to be copied."""
+        """Does the work; whether all other values are equal that were to be copied."""
         keys = find_keys(self._source, self._options.globs)
         self._list_left_out(keys)
         for key, error in keys.refused.items():
@@ -129,12 +138,13 @@ class _Migration:
             self._plan(keys.streams)
         elif keys.streams:
             self._migrate(keys.streams)
-        return not self._options.strings or self._copy_strings(keys.strings)
+        copied = self._options.copied_kinds
+        chosen = {kind: names for kind, names in keys.others.items() if kind in copied}
+        return not chosen or self._copy_values(chosen)
 
     def _list_left_out(self, keys: Keys) -> None:
-        others = dict(keys.others)
-        if keys.strings and not self._options.strings:
-            others["string"] = keys.strings
+        copied = self._options.copied_kinds
+        others = {kind: names for kind, names in keys.others.items() if kind not in copied}
         for line in left_out(others):
             self._say(line)
 
@@ -226,18 +236,21 @@ class _Migration:
     def _name(self, key: bytes) -> str:
         return self._prefix + shown(key)
 
-    # --- strings -----------------------------------------------------------------------------
+    # --- other values ------------------------------------------------------------------------
 
-    def _copy_strings(self, keys: list[bytes]) -> bool:
+    def _copy_values(self, chosen: dict[str, list[bytes]]) -> bool:
+        keys = sorted(key for names in chosen.values() for key in names)
+        name = "string" if self._options.strings and not self._options.values else "value"
         replace, dry_run = self._options.replace, self._options.dry_run
+        kinds = frozenset(kind.encode() for kind in self._options.copied_kinds)
         try:
-            result = copy_strings(self._source, self._target, keys, replace, dry_run)
+            result = copy_values(self._source, self._target, keys, kinds, replace, dry_run)
         except CommandRefused as error:
-            self._say(f"strings: {error}")
+            self._say(f"{name}s: {error}")
             return False
         verb = "to be copied" if dry_run else "copied"
         self._say(
-            f"{plural(len(keys), 'string')}: {len(result.copied):,} {verb},"
+            f"{plural(len(keys), name)}: {len(result.copied):,} {verb},"
             f" {len(result.equal):,} there already"
         )
         if result.refused:
@@ -257,80 +270,3 @@ def _describe(plan: Plan, copied: Copied) -> str:
 
 def _pending(groups: list[CopiedGroup]) -> int:
     return sum(group.pending for group in groups)
-
-
-# --- strings and their expiry -----------------------------------------------------------------
-
-
-class Value(NamedTuple):
-    """The value of a key."""
-
-    kind: bytes
-    """As TYPE names it; ``none`` for no key."""
-    content: bytes | None
-    expiry: int | None
-    """In Unix milliseconds, ``None`` for never."""
-
-
-_MISSING: Final = Value(b"none", None, None)
-
-
-class StringsCopied(NamedTuple):
-    """The keys by what happened to them."""
-
-    copied: list[bytes]
-    equal: list[bytes]
-    """Those that were on the target already."""
-    refused: list[bytes]
-    """Those under whose names the target has something else."""
-    differing: list[bytes]
-    """Those that read back differently after they were written."""
-
-
-def copy_strings(
-    source: Nodes, target: Nodes, keys: list[bytes], replace: bool, dry_run: bool
-) -> StringsCopied:
-    """Copies the strings; ``replace`` allows to overwrite, ``dry_run`` only says what would be."""
-    result = StringsCopied([], [], [], [])
-    by_node: dict[Endpoints, list[bytes]] = {}
-    for key in keys:
-        by_node.setdefault(Endpoints(source.of(key), target.of(key)), []).append(key)
-    for endpoints, together in by_node.items():
-        for at in range(0, len(together), _BATCH):
-            _copy_batch(endpoints, together[at : at + _BATCH], replace, dry_run, result)
-    return result
-
-
-def _copy_batch(
-    endpoints: Endpoints, keys: list[bytes], replace: bool, dry_run: bool, result: StringsCopied
-) -> None:
-    there, here = _read(endpoints.source, keys), _read(endpoints.target, keys)
-    due: dict[bytes, Value] = {}
-    for key in keys:
-        if there[key] == here[key]:
-            result.equal.append(key)
-        elif there[key].kind == b"string":
-            allowed = replace or here[key] == _MISSING
-            (result.copied if allowed else result.refused).append(key)
-            if allowed:
-                due[key] = there[key]
-    if dry_run:
-        return
-    endpoints.target.call_all([_write(key, value) for key, value in due.items()])
-    found = _read(endpoints.target, list(due))
-    result.differing.extend(key for key, value in due.items() if found[key] != value)
-
-
-def _write(key: bytes, value: Value) -> Command:
-    command = ("SET", key, value.content or b"")
-    return command if value.expiry is None else (*command, "PXAT", value.expiry)
-
-
-def _read(server: ServerConnection, keys: list[bytes]) -> dict[bytes, Value]:
-    kinds = dict(zip(keys, server.call_all([("TYPE", key) for key in keys]), strict=True))
-    values = {key: Value(kind, None, None) for key, kind in kinds.items()}
-    strings = [key for key in keys if kinds[key] == b"string"]
-    contents = server.call_all([("GET", key) for key in strings])
-    for key, content, expiry in zip(strings, contents, read_expiries(server, strings), strict=True):
-        values[key] = _MISSING if content is None else Value(b"string", content, expiry)
-    return values

@@ -30,7 +30,16 @@ def test_help_names_every_option(direction: Direction) -> None:
     assert ended.out.startswith(f"usage: penstock {direction} [-h] ")
     other = "--to" if direction == "import" else "--from"
     options = set(re.findall(r"^  (--[a-z-]+)", ended.out, re.MULTILINE))
-    assert options == {other, "--match", "--db", "--replace", "--strings", "--verify", "--dry-run"}
+    assert options == {
+        other,
+        "--match",
+        "--db",
+        "--replace",
+        "--strings",
+        "--values",
+        "--verify",
+        "--dry-run",
+    }
 
 
 def test_the_local_server_is_the_other_end_by_default() -> None:
@@ -43,7 +52,11 @@ def test_options_are_understood() -> None:
     args = "redis://a --to redis://b --match x* --match y --db 3 --db 1 --db 3 --replace --strings"
     options = parse_arguments([*args.split(), "--verify", "quick", "--dry-run"], "import")
     a, b = parse("redis://a"), parse("redis://b")
-    assert options == MigrationOptions(a, b, (b"x*", b"y"), (3, 1), True, True, Depth.QUICK, True)
+    what = (b"x*", b"y"), (3, 1), True, True, False
+    assert options == MigrationOptions(a, b, *what, Depth.QUICK, True)
+    assert parse_arguments(["redis://a", "--values"], "import").copied_kinds == {
+        *("string", "hash", "list", "set", "zset")
+    }
     assert parse_arguments(["redis://a", "--db", "all"], "import").databases == ()
 
 

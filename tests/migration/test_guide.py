@@ -50,7 +50,7 @@ def near(target: Client, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 
 def test_every_command_is_tried_out() -> None:
-    assert len(COMMANDS) == PAGE.count("\n    penstock ") == 10
+    assert len(COMMANDS) == PAGE.count("\n    penstock ") == 11
     assert re.findall(r"^```(.*)$", PAGE, re.MULTILINE) == ["text", ""]
 
 
@@ -82,7 +82,8 @@ def expected(command: str) -> list[set[bytes]]:
         return [{b"orders:1", b"invoices"}, set(), set()]
     if "--db" in command:
         return [STREAMS, {b"three"}, set()]
-    return [STREAMS | ({b"text"} if "--strings" in command else set()), set(), set()]
+    others = {b"text"} if "--strings" in command or "--values" in command else set()
+    return [STREAMS | others, set(), set()]
 
 
 def test_the_output_is_as_printed(source: Client, near: Client) -> None:

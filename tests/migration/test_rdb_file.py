@@ -42,8 +42,8 @@ def test_streams_are_copied_and_the_rest_is_named(dump: Path, target: Client) ->
     assert target.send("XPENDING stream kitchen") == [1, b"1-1", b"1-1", [[b"ann", b"1"]]]
     assert ended.results == {"stream": "equal"}
     for line in (
-        "left out: 4 hash keys: ",
-        "left out: 3 set keys: ",
+        "left out: 4 hash keys (--values copies them): ",
+        "left out: 3 set keys (--values copies them): ",
         "left out: 4 string keys (--strings copies them): ",
         "left out: 1 key of database 3 (--db 3 copies them)",
         "left out: libraries of functions (FUNCTION LOAD takes their code)",
@@ -69,10 +69,19 @@ def test_strings_and_all_databases_are_copied_if_that_is_said(dump: Path, target
     assert target.send("GET elsewhere") == b"1"
 
 
+def test_values_of_all_types_are_copied_if_that_is_said(dump: Path, target: Client) -> None:
+    ended = load(dump, target, "--values", "--match", "hash*", "--match", "set", "--match", "list")
+    assert "4 values: 4 there" in ended.out
+    assert target.send("HGETALL hash-expiring") == [b"a", b"b", b"c", b"d"]
+    assert target.send("HPEXPIRETIME hash-expiring FIELDS 2 a c") == [4102444800000, -1]
+    assert target.send("TYPE set") == b"set"
+    assert target.send("TYPE list") == b"list"
+
+
 def test_only_keys_that_match_are_copied(dump: Path, target: Client) -> None:
     ended = load(dump, target, "--match", "number", "--match", "h*", "--strings", "--db", "0")
     assert sorted(target.send("KEYS *")) == [b"number"]
-    assert "left out: 2 hash keys: " in ended.out
+    assert "left out: 2 hash keys (--values copies them): " in ended.out
     assert "set keys" not in ended.out
 
 

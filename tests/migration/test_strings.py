@@ -113,7 +113,21 @@ def test_keys_of_other_types_are_named(real: Client, target: Client) -> None:
     assert (ended.status, ended.results) == (0, {"k": "equal"})
     sets = ", ".join(f"set:{number:02}" for number in range(10))
     assert ended.out.splitlines()[1:4] == [
-        "left out: 1 hash key: h",
-        "left out: 2 list keys: list:1, list:2",
-        f"left out: 12 set keys: {sets} and 2 more",
+        "left out: 1 hash key (--values copies them): h",
+        "left out: 2 list keys (--values copies them): list:1, list:2",
+        f"left out: 12 set keys (--values copies them): {sets} and 2 more",
     ]
+
+
+def test_values_of_all_types_are_copied_and_compared(real: Client, target: Client) -> None:
+    real.script("HSET h f v g w\nRPUSH l b a b\nSADD s x 1 2\nSET t text PXAT 99999999999999")
+    real.script("PEXPIREAT h 99999999999999\nXADD k 1-1 f v")
+    target.script("SADD s 2 1 x\nRPUSH l other")
+    ended = copy(real.port, target.port, "--values")
+    assert ended.status == 1
+    assert "4 values: 2 copied, 1 there already" in ended.out
+    assert "refused, the target has something else there (see --replace): l\n" in ended.out
+    assert copy(real.port, target.port, "--values", "--replace").status == 0
+    assert target.send("LRANGE l 0 -1") == [b"b", b"a", b"b"]
+    assert target.send("HGETALL h") == [b"f", b"v", b"g", b"w"]
+    assert target.send("PEXPIRETIME h") == 99999999999999
