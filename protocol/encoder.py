@@ -31,6 +31,7 @@ Writers = dict[type, Writer]
 
 
 _HEADS: Final = [b"$%d\r\n" % length for length in range(257)]
+_NEXT: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
 _NUMBERS: Final = [b":%d\r\n" % number for number in range(1024)]
 _ARRAYS: Final = [b"*%d\r\n" % count for count in range(257)]
 """The usual beginnings of bulk strings, integers, and beginnings of arrays: most of what writing
@@ -53,6 +54,17 @@ def bulk(data: bytes) -> Encoded:
     length = len(data)
     head = _HEADS[length] if length < len(_HEADS) else b"$%d\r\n" % length
     return Encoded(b"%b%b\r\n" % (head, data))
+
+
+def bulks(head: bytes, texts: Sequence[bytes]) -> Encoded:
+    """Bulk strings behind ``head``, the line that such a reply begins with, without its end."""
+    pieces = [head]
+    for text in texts:
+        length = len(text)
+        pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
+        pieces.append(text)
+    pieces.append(b"\r\n")
+    return Encoded(b"".join(pieces))
 
 
 def integer_line(number: int) -> Encoded:

@@ -11,11 +11,11 @@ leaves to the steps what takes time with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Final, TypeVar, Union
 
-from protocol.encoder import encode
+from protocol.encoder import bulk, bulks, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Failure, Reply
 
@@ -73,6 +73,9 @@ def _encoded(work: Generator[None, None, Reply], resp3: bool) -> Work:
     return [encode(reply, resp3)]
 
 
+FEW_TEXTS: Final = 200
+"""How many strings of a reply are written at once where there are no more."""
+
 AT_ONCE: Final = 100
 """How many elements of a long reply are written at a time."""
 
@@ -82,6 +85,14 @@ def write_each(head: bytes, elements: Iterable[bytes], count: int) -> Reply | St
     written when it is asked for: at once, if they are few."""
     work = _written(head, elements)
     return Steps(work) if count > AT_ONCE else Encoded(b"".join(result(work)))
+
+
+def write_texts(head: bytes, texts: Sequence[bytes]) -> Reply | Steps:
+    """The reply that begins with the line ``head``, given without its end, and consists of bulk
+    strings: at once, if they are few."""
+    if len(texts) <= FEW_TEXTS:
+        return bulks(head, texts)
+    return Steps(_written(head + b"\r\n", map(bulk, texts)))
 
 
 def _written(head: bytes, elements: Iterable[bytes]) -> Work:

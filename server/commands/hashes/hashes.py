@@ -20,7 +20,7 @@ from server.commands.keys.scan_options import (
     scan_cursor,
 )
 from server.commands.strings import errors as string_errors
-from server.core.outcomes import Outcome, write_each
+from server.core.outcomes import Outcome, write_texts
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
@@ -275,14 +275,13 @@ def hlen(server: Services, session: Session, args: Arguments) -> Reply:
 def hgetall(server: Services, session: Session, args: Arguments) -> Outcome:
     """A map of all fields."""
     value = hash_to_read(session, args[1])
-    items = [] if value is None else list(value.fields.items())
-    head = b"%%%d\r\n" % len(items) if session.resp3 else b"*%d\r\n" % (2 * len(items))
-    return write_each(head, map(_pair, items), len(items))
-
-
-def _pair(item: tuple[bytes, bytes]) -> bytes:
-    field, text = item
-    return b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(field), field, len(text), text)
+    texts: list[bytes] = []
+    if value is not None:
+        for field, text in value.fields.items():
+            texts.append(field)
+            texts.append(text)
+    count = len(texts)
+    return write_texts(b"%%%d" % (count // 2) if session.resp3 else b"*%d" % count, texts)
 
 
 @_lister(
@@ -295,7 +294,8 @@ def _pair(item: tuple[bytes, bytes]) -> bytes:
 def hkeys(server: Services, session: Session, args: Arguments) -> Outcome:
     """Each field."""
     value = hash_to_read(session, args[1])
-    return _listed([] if value is None else list(value.fields))
+    texts = [] if value is None else list(value.fields)
+    return write_texts(b"*%d" % len(texts), texts)
 
 
 @_lister(
@@ -308,11 +308,8 @@ def hkeys(server: Services, session: Session, args: Arguments) -> Outcome:
 def hvals(server: Services, session: Session, args: Arguments) -> Outcome:
     """The value of each field."""
     value = hash_to_read(session, args[1])
-    return _listed([] if value is None else list(value.fields.values()))
-
-
-def _listed(texts: list[bytes]) -> Outcome:
-    return write_each(b"*%d\r\n" % len(texts), map(bulk, texts), len(texts))
+    texts = [] if value is None else list(value.fields.values())
+    return write_texts(b"*%d" % len(texts), texts)
 
 
 @command(

@@ -13,7 +13,7 @@ from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, OK, Reply
 from server.commands.declare import command
 from server.commands.lists import errors as list_errors
-from server.core.outcomes import Outcome, write_each
+from server.core.outcomes import Outcome, write_texts
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer, integer_between, parse_integer
 from server.services import Services
@@ -211,7 +211,7 @@ def lrange(server: Services, session: Session, args: Arguments) -> Outcome:
     start, stop = integer(args[2]), integer(args[3])
     value = list_to_read(session, args[1])
     elements = [] if value is None else value.slice(*_span(start, stop, len(value)))
-    return write_each(b"*%d\r\n" % len(elements), map(bulk, elements), len(elements))
+    return write_texts(b"*%d" % len(elements), elements)
 
 
 def _span(start: int, stop: int, length: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from server.commands.keys.scan_options import (
     page_of_elements,
     scan_cursor,
 )
-from server.core.outcomes import Outcome, write_each
+from server.core.outcomes import Outcome, write_texts
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import parse_integer
 from server.services import Services
@@ -169,8 +169,8 @@ def smembers(server: Services, session: Session, args: Arguments) -> Outcome:
 
 def members_reply(session: Session, members: list[bytes]) -> Outcome:
     """Members as a set."""
-    head = b"~%d\r\n" if session.resp3 else b"*%d\r\n"
-    return write_each(head % len(members), map(bulk, members), len(members))
+    head = b"~%d" if session.resp3 else b"*%d"
+    return write_texts(head % len(members), members)
 
 
 @command(
