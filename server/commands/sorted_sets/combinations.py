@@ -42,7 +42,7 @@ Combining = Generator[None, None, Scores]
 # --- the sources -----------------------------------------------------------------------------
 
 
-class Source(NamedTuple):
+class Weighed(NamedTuple):
     """The members of one source with their scores, ``None`` for those of a set, and by how much
     scores are multiplied."""
 
@@ -105,7 +105,7 @@ _AGGREGATES: Final[dict[bytes, Aggregate]] = {
 }
 
 
-def _union(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
+def _union(sources: Sequence[Weighed], aggregate: Aggregate) -> Combining:
     """What is in any source."""
     found: Scores = {}
     for scores, weight in sorted(sources, key=_size):
@@ -119,7 +119,7 @@ def _union(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
     return found
 
 
-def _inter(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
+def _inter(sources: Sequence[Weighed], aggregate: Aggregate) -> Combining:
     """What is in all sources."""
     smallest, *others = sorted(sources, key=_size)
     found: Scores = {}
@@ -136,7 +136,7 @@ def _inter(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
     return found
 
 
-def _diff(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
+def _diff(sources: Sequence[Weighed], aggregate: Aggregate) -> Combining:
     """What is in the first source and in no other."""
     first, *others = sources
     found: Scores = {}
@@ -149,13 +149,13 @@ def _diff(sources: Sequence[Source], aggregate: Aggregate) -> Combining:
     return found
 
 
-def _size(source: Source) -> int:
+def _size(source: Weighed) -> int:
     return len(source.scores)
 
 
 # --- what is asked for -----------------------------------------------------------------------
 
-Operation = Callable[[Sequence[Source], Aggregate], Combining]
+Operation = Callable[[Sequence[Weighed], Aggregate], Combining]
 
 
 def _keys(args: Arguments, first: int) -> tuple[list[bytes], int]:
@@ -181,7 +181,7 @@ class Combination:
     ) -> None:
         keys, end = _keys(args, first)
         self._operation = operation
-        self._sources = [Source(_scores(session, key)) for key in keys]
+        self._sources = [Weighed(_scores(session, key)) for key in keys]
         self._aggregate: Aggregate = _sum
         self._counts = False
         self.has_scores = False
@@ -214,7 +214,7 @@ class Combination:
     def _weigh(self, texts: list[bytes]) -> None:
         weights = [score_of(text, zset_errors.NOT_A_WEIGHT) for text in texts]
         self._sources = [
-            Source(source.scores, weight)
+            Weighed(source.scores, weight)
             for source, weight in zip(self._sources, weights, strict=True)
         ]
 
@@ -225,13 +225,13 @@ class Combination:
 
     def hold(self) -> None:
         """Keeps the sources as they are now."""
-        self._sources = [Source(source.scores.copy(), source.weight) for source in self._sources]
+        self._sources = [Weighed(source.scores.copy(), source.weight) for source in self._sources]
 
     def combined(self) -> Combining:
         """Return the work of combining."""
         sources = self._sources
         if self._counts:
-            sources = [Source(dict.fromkeys(scores), weight) for scores, weight in sources]
+            sources = [Weighed(dict.fromkeys(scores), weight) for scores, weight in sources]
         return self._operation(sources, self._aggregate)
 
 
