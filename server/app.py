@@ -26,6 +26,7 @@ ENCODINGS: Final = (
     *("hash-max-listpack-entries", "hash-max-listpack-value"),
     "list-max-listpack-size",
     *("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value"),
+    *("zset-max-listpack-entries", "zset-max-listpack-value"),
 )
 """Settings that tell up to which size a collection has a compact encoding."""
 

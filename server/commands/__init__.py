@@ -16,6 +16,7 @@ FAMILIES: Final = {
     "hashes": ("hashes", "field_times"),
     "lists": ("lists", "moving"),
     "sets": ("sets", "combining"),
+    "sorted_sets": ("sorted_sets", "ranges", "pops", "combinations"),
     "scripting": ("scripting",),
     "replication": ("replication",),
     "acl": ("acl",),

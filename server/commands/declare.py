@@ -42,6 +42,7 @@ GROUPS: Final = {
     "scripting": "scripting",
     "server": "server",
     "sets": "set",
+    "sorted_sets": "sorted-set",
     "streams": "stream",
     "strings": "string",
     "testing": "server",

@@ -114,6 +114,8 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     Integer("set-max-intset-entries", 512, 0, INT64_MAX),
     Integer("set-max-listpack-entries", 128, 0, INT64_MAX),
     Integer("set-max-listpack-value", 64, 0, INT64_MAX),
+    Integer("zset-max-listpack-entries", 128, 0, INT64_MAX),
+    Memory("zset-max-listpack-value", 64),
     Integer("stream-idmp-duration", 100, 1, 86400),
     Integer("stream-idmp-maxsize", 100, 1, 10000),
     KeyspaceEvents("notify-keyspace-events", ""),
@@ -184,10 +186,8 @@ def _unsupported(reason: str, setting: Setting) -> Setting:
 
 UNUSED: Final = (
     *_unused(
-        "there are no sorted sets",
+        "lists are not compressed, and there are no HyperLogLogs",
         Integer("list-compress-depth", 0, 0, INT_MAX),
-        Integer("zset-max-listpack-entries", 128, 0, INT64_MAX),
-        Memory("zset-max-listpack-value", 64),
         Memory("hll-sparse-max-bytes", 3000),
         Lines("list-max-ziplist-entries"),
         Lines("list-max-ziplist-value"),

@@ -418,7 +418,11 @@ class Command:
         return _key_range(self.keys)
 
 
-_GROUP_CATEGORIES: Final = {"generic": "keyspace", "transactions": "transaction"}
+_GROUP_CATEGORIES: Final = {
+    "generic": "keyspace",
+    "sorted-set": "sortedset",
+    "transactions": "transaction",
+}
 
 
 def _categories(flags: list[str], group: str, more: list[str]) -> list[str]:

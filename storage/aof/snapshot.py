@@ -28,6 +28,7 @@ from storage.types.hash import Hash
 from storage.types.kinds import Value
 from storage.types.list import ListValue
 from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 from storage.types.strings import words_for_encoding
 
 _AT_ONCE: Final = 500
@@ -87,6 +88,7 @@ _COMMANDS: Final[dict[type, Callable[[Database, bytes, Any], Iterator[bytes]]]] 
     Hash: _collection,
     ListValue: _collection,
     SetValue: _collection,
+    SortedSet: _collection,
     Stream: _stream,
 }
 """What makes a value anew at a free key, by its class (see :mod:`storage.types.kinds`)."""

@@ -13,7 +13,7 @@ from storage.checksums import crc64
 from storage.engine.limits import StreamLimits
 from storage.rdb import codes
 from storage.rdb.decode import read_stream
-from storage.rdb.read_collections import read_hash, read_list, read_set
+from storage.rdb.read_collections import read_hash, read_list, read_set, read_sorted_set
 from storage.rdb.source import DamagedRDB, Source
 from storage.types.kinds import Value
 
@@ -185,17 +185,18 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
     Raises :class:`DamagedRDB`."""
     if kind == codes.STRING:
         return source.string()
-    read = _READERS.get(kind)
-    if read is not None:
-        return read(source, kind, limits)
-    skip_value(source, kind)
-    return None
+    if kind == _MODULE:
+        source.length()
+        skip_module(source)
+        return None
+    return _READERS[kind](source, kind, limits)
 
 
 _READERS: Final[dict[int, Callable[[Source, int, StreamLimits], Value]]] = {
     **dict.fromkeys(codes.STREAMS, read_stream),
     **dict.fromkeys(codes.LISTS, read_list),
     **dict.fromkeys(codes.SETS, read_set),
+    **dict.fromkeys(codes.ZSETS, read_sorted_set),
     **dict.fromkeys(codes.HASHES, read_hash),
 }
 """What reads the types of values that Penstock holds, beside strings."""
@@ -261,12 +262,6 @@ def restore_libraries(payload: bytes) -> list[bytes]:
 
 # --- values of other types -------------------------------------------------------------------
 
-_ONE: Final = {
-    **dict.fromkeys((12, 17), "zset"),
-}
-"""Types that are one string."""
-_ZSET_TEXT: Final = 3
-_ZSET: Final = 5
 _MODULE: Final = 7
 
 _NAMES: Final = {
@@ -275,14 +270,10 @@ _NAMES: Final = {
     **dict.fromkeys(codes.LISTS, "list"),
     **dict.fromkeys(codes.SETS, "set"),
     **dict.fromkeys(codes.HASHES, "hash"),
-    **_ONE,
-    _ZSET_TEXT: "zset",
-    _ZSET: "zset",
+    **dict.fromkeys(codes.ZSETS, "zset"),
     _MODULE: "module",
 }
 """What TYPE says of each type."""
-_NO_NUMBER: Final = 253
-"""From here on the length of a score stands for a score itself: not a number, infinite ones."""
 
 _MODULE_END, _MODULE_SIGNED, _MODULE_UNSIGNED = 0, 1, 2
 _MODULE_FLOAT, _MODULE_DOUBLE, _MODULE_STRING = 3, 4, 5
@@ -292,29 +283,6 @@ def type_name(kind: int, valkey: bool) -> str:
     """Return what TYPE says of a value of this type; empty if the type is not known."""
     of_valkey = kind == codes.HASH_EXPIRING_VALKEY
     return "" if of_valkey and not valkey else _NAMES.get(kind, "")
-
-
-def skip_value(source: Source, kind: int) -> None:
-    """Passes over a value of a type that :func:`type_name` knows. Raises :class:`DamagedRDB`."""
-    if kind in _ONE:
-        source.skip_string()
-    elif kind == _MODULE:
-        source.length()
-        skip_module(source)
-    else:
-        for _ in range(source.length()):
-            _skip_member(source, kind)
-
-
-def _skip_member(source: Source, kind: int) -> None:
-    """Passes over an element of a value that is many."""
-    source.skip_string()
-    if kind == _ZSET:
-        source.take(8)
-    elif kind == _ZSET_TEXT:
-        size = source.byte()
-        if size < _NO_NUMBER:
-            source.take(size)
 
 
 def skip_module(source: Source) -> None:

@@ -7,6 +7,8 @@ could not be, one without elements or with one of them twice, has :class:`Damage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf, nan
+from struct import unpack
 from typing import Final
 
 from storage.engine.limits import StreamLimits
@@ -18,6 +20,7 @@ from storage.types.collection import Collection
 from storage.types.hash import Hash
 from storage.types.list import ListValue
 from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 
 Unpacking = Callable[[bytes], Iterator[bytes]]
 """Yields the elements in a packed string; raises :class:`BadBytes`."""
@@ -29,6 +32,8 @@ _PACKED: Final[dict[int, Unpacking]] = {
     codes.LIST_ZIPLIST: ziplist_texts,
     codes.SET_INTSET: intset_texts,
     codes.SET_LISTPACK: listpack_texts,
+    codes.ZSET_ZIPLIST: ziplist_texts,
+    codes.ZSET_LISTPACK: listpack_texts,
     codes.HASH_ZIPMAP: zipmap_texts,
     codes.HASH_ZIPLIST: ziplist_texts,
     codes.HASH_LISTPACK: listpack_texts,
@@ -96,6 +101,59 @@ def read_set(source: Source, kind: int, limits: StreamLimits) -> SetValue:
         count += 1
     _filled(value, count, offset)
     return value
+
+
+_SPECIAL: Final = {253: nan, 254: inf, 255: -inf}
+"""The scores that stand in place of the length of a text."""
+
+
+def read_sorted_set(source: Source, kind: int, limits: StreamLimits) -> SortedSet:
+    """The sorted set that is stored as this type. Raises :class:`DamagedRDB`."""
+    offset = source.offset
+    value = SortedSet(limits.collections)
+    scores: dict[bytes, float] = {}
+    count = 0
+    try:
+        for member, score in _SCORED.get(kind, _scored_in_pack)(source, kind):
+            if score != score:
+                raise DamagedRDB(offset, "a score that is not a number")
+            scores[member] = score
+            count += 1
+    except ValueError:
+        raise DamagedRDB(offset, "a member without a score that is a number") from None
+    value.fill(scores)
+    _filled(value, count, offset)
+    return value
+
+
+Scored = Iterator[tuple[bytes, float]]
+"""Members with their scores. Raises :class:`ValueError` for a score that is no number."""
+
+
+def _scored(source: Source, kind: int) -> Scored:
+    for _ in range(source.length()):
+        member = source.string()
+        yield member, unpack("<d", source.take(8))[0]
+
+
+def _scored_in_text(source: Source, kind: int) -> Scored:
+    for _ in range(source.length()):
+        member = source.string()
+        size = source.byte()
+        yield member, _SPECIAL[size] if size in _SPECIAL else float(source.take(size))
+
+
+def _scored_in_pack(source: Source, kind: int) -> Scored:
+    texts = _texts(source, kind, 2)
+    for member in texts:
+        yield member, float(next(texts, b""))
+
+
+_SCORED: Final[dict[int, Callable[[Source, int], Scored]]] = {
+    codes.ZSET: _scored,
+    codes.ZSET_TEXT: _scored_in_text,
+}
+"""What reads the types of sorted sets that are not packed."""
 
 
 def read_hash(source: Source, kind: int, limits: StreamLimits) -> Hash:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
+from struct import pack
 from typing import Any, Final, NamedTuple
 
 from storage.checksums import crc64
@@ -30,6 +31,7 @@ from storage.types.hash import Hash
 from storage.types.kinds import Value
 from storage.types.list import ListValue
 from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 
 _INTEGER: Final = re.compile(rb"(?:0|-?[1-9][0-9]{0,9})\Z")
 _LONGEST: Final = 11
@@ -213,6 +215,17 @@ def _list(value: ListValue, version: int) -> Iterator[bytes]:
     yield from map(string, value.elements)
 
 
+def _sorted_set_type(value: SortedSet, version: int) -> int:
+    return codes.ZSET
+
+
+def _sorted_set(value: SortedSet, version: int) -> Iterator[bytes]:
+    """Every member with its score, from the last on: so Redis adds each before all others."""
+    yield length(len(value))
+    for score, member in reversed(value.items(0, len(value))):
+        yield string(member) + pack("<d", score)
+
+
 def _set_type(value: SetValue, version: int) -> int:
     return codes.SET
 
@@ -383,6 +396,7 @@ _FORMS: Final[dict[type, _Form]] = {
     Hash: _Form(_hash_type, _hash, _version_of_hash),
     ListValue: _Form(_list_type, _list, _any_version),
     SetValue: _Form(_set_type, _set, _any_version),
+    SortedSet: _Form(_sorted_set_type, _sorted_set, _any_version),
     Stream: _Form(_stream_type, _stream, _version_of_times),
 }
 """How values are stored, by their class (see :mod:`storage.types.kinds`)."""

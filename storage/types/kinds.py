@@ -15,6 +15,7 @@ from storage.types.collection import Collection
 from storage.types.hash import Hash
 from storage.types.list import ListValue
 from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 from storage.types.strings import Buffer, encoding_of
 
 Value = Stream | Collection | bytes | bytearray
@@ -56,12 +57,17 @@ LIST: Final = Kind(
     "list", ListValue.copy, ListValue.memory, ListValue.encoding, ListValue.check, "lists_items"
 )
 
+ZSET: Final = Kind(
+    "zset", SortedSet.copy, SortedSet.memory, SortedSet.encoding, SortedSet.check, "zsets_items"
+)
+
 KINDS: Final[dict[type, Kind]] = {
     bytes: STRING,
     bytearray: STRING,
     Hash: HASH,
     ListValue: LIST,
     SetValue: SET,
+    SortedSet: ZSET,
     Stream: STREAM,
 }
 

@@ -48,6 +48,7 @@ ONLY: Final = {
     "server/commands/keys": "counted_keys expiry keys waiting",
     "server/commands/lists": "lists moving",
     "server/commands/sets": "sets",
+    "server/commands/sorted_sets": "combinations pops ranges scores selections sorted_sets",
     "server/commands/strings": "counters strings",
     "server/config": "policies",
     "server/persistence": "appender commit disk_thread journal loader",

@@ -36,6 +36,7 @@ _FAMILIES: Final = {
     "hash": ("hashes", "Hashes", ""),
     "list": ("lists", "Lists", ""),
     "set": ("sets", "Sets", ""),
+    "sorted-set": ("sorted-sets", "Sorted sets", ""),
     "bitmap": ("bitmaps", "Bitmaps", ""),
     "transactions": ("transactions", "Transactions", ""),
     "pubsub": ("pubsub", "Pub/sub", ""),

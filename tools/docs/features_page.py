@@ -37,6 +37,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
         ["storage/types/set.py", "server/commands/sets/"],
         ["storage/types/test_set.py", "server/commands/sets/"],
     ),
+    "sorted sets": (
+        ["storage/types/sorted_set.py", "server/commands/sorted_sets/"],
+        ["storage/types/test_sorted_set.py", "server/commands/sorted_sets/"],
+    ),
     "the append-only file": (
         ["storage/aof/", "server/persistence/", "penstock/check_aof.py"],
         ["storage/aof/", "server/persistence/", "durability/", "penstock/test_check_aof.py"],

@@ -24,12 +24,14 @@ from storage.keyspace.databases import Database
 from storage.types.hash import Hash
 from storage.types.list import ListValue
 from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 
 _STORED: Final[Events] = ((LIST, "sortstore"),)
 
 ELEMENTS: Final[dict[type, Callable[[Any], Iterable[bytes]]]] = {
     ListValue: lambda value: value.elements,
     SetValue: SetValue.ordered,
+    SortedSet: lambda value: value.members.names,
 }
 """The elements of the values that can be sorted, in their own order."""
 

@@ -11,4 +11,3 @@ RANK_ZERO: Final = (
 )
 NEGATIVE_COUNT: Final = "ERR COUNT can't be negative"
 NEGATIVE_MAXLEN: Final = "ERR MAXLEN can't be negative"
-COUNT_TOO_SMALL: Final = "ERR count should be greater than 0"

@@ -11,9 +11,9 @@ from protocol.encoder import array, bulk
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Reply
 from server.commands.declare import command
-from server.commands.keys.counted_keys import CountedKeys
+from server.commands.keys import errors as key_errors
+from server.commands.keys.counted_keys import PopOptions
 from server.commands.keys.waiting import blocking, wait_end
-from server.commands.lists import errors as list_errors
 from server.commands.lists.lists import POPPED, PUSHED, pop_many, pop_one
 from server.core.outcomes import Outcome
 from server.core.table import Arguments, KeySpec
@@ -24,14 +24,15 @@ from storage.types.collection import Words
 from storage.types.list import ListValue
 
 _HOW_MANY: Final = "[<COUNT | EXACTLY> count <OBO | BULK>]"
+_ENDS: Final = (b"LEFT", b"RIGHT")
 _MOVED: Final = [KeySpec("RW access delete"), KeySpec("RW insert", index=2)]
 
 
 def _is_left(word: bytes) -> bool:
     """Whether a word names the left end. Raises :class:`CommandError`."""
-    if word.upper() not in (b"LEFT", b"RIGHT"):
+    if word.upper() not in _ENDS:
         raise CommandError(errors.SYNTAX)
-    return word.upper() == b"LEFT"
+    return word.upper() == _ENDS[0]
 
 
 def _end(args: Arguments, session: Session) -> int | None:
@@ -144,7 +145,7 @@ class _MoveOptions:
             raise CommandError(errors.SYNTAX)
         count = parse_integer(words[1])
         if count is None or count <= 0:
-            raise CommandError(list_errors.COUNT_TOO_SMALL)
+            raise CommandError(key_errors.COUNT_TOO_SMALL)
         self.count, self.exactly, self.one_by_one = count, mode == b"EXACTLY", order == b"OBO"
 
     def words(self, key: bytes) -> Words:
@@ -253,33 +254,12 @@ def _pop_first(session: Session, keys: list[bytes], left: bool) -> Reply:
     return None
 
 
-class _ManyOptions(CountedKeys):
-    """What LMPOP has behind its keys: an end, and how many elements. Raises
-    :class:`CommandError`."""
-
-    __slots__ = ("count", "left")
-
-    def __init__(self, args: Arguments, first: int) -> None:
-        super().__init__(args, first, too_many=errors.SYNTAX)
-        words = args[self.end :]
-        self.left = _is_left(words[0]) if words else _is_left(b"")
-        self.count = 1
-        if len(words) == 1:
-            return
-        if len(words) != 3 or words[1].upper() != b"COUNT":
-            raise CommandError(errors.SYNTAX)
-        count = parse_integer(words[2])
-        if count is None or count <= 0:
-            raise CommandError(list_errors.COUNT_TOO_SMALL)
-        self.count = count
-
-
-def _pop_some(session: Session, options: _ManyOptions) -> Reply:
+def _pop_some(session: Session, options: PopOptions) -> Reply:
     """Removes elements of the first list that there is; returns key and elements, or null."""
     for key in options.keys:
         value = session.db.collection(key, ListValue)
         if value is not None:
-            elements = pop_many(session, key, value, options.count, options.left)
+            elements = pop_many(session, key, value, options.count, options.is_first)
             return array([bulk(key), array([*map(bulk, elements)])])
     return None
 
@@ -295,7 +275,7 @@ def _pop_some(session: Session, options: _ManyOptions) -> Reply:
 )
 def lmpop(server: Services, session: Session, args: Arguments) -> Reply:
     """The key and the elements, or null."""
-    found = _pop_some(session, _ManyOptions(args, 1))
+    found = _pop_some(session, PopOptions(args, 1, _ENDS))
     return NULL_ARRAY if found is None else found
 
 
@@ -310,6 +290,6 @@ def lmpop(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def blmpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The key and the elements; null when the time is over."""
+    options = PopOptions(args, 2, _ENDS)
     end = wait_end(args[1], session.db.keyspace.now_ms)
-    options = _ManyOptions(args, 2)
     return blocking(session, options.keys, end, partial(_pop_some, session, options), ListValue)

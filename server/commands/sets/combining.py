@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from protocol import errors
-from protocol.errors import CommandError
 from protocol.replies import Reply
 from server.commands.declare import command
-from server.commands.keys.counted_keys import CountedKeys
-from server.commands.sets import errors as set_errors
+from server.commands.keys.counted_keys import CountedKeys, limit_of
 from server.commands.sets.sets import members_reply
 from server.core.outcomes import Outcome, Steps, Work, result
 from server.core.table import Arguments, KeySpec
-from server.runtime.arguments import parse_integer
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import SET
 from storage.types.set import SetValue
 
-Names = dict[bytes, None]
+Names = dict[bytes, Any]
+"""Members, whatever else there is to know of each."""
 
 Combining = Generator[None, None, list[bytes]]
 """Work that yields wherever it may be interrupted, and returns members."""
@@ -240,8 +237,13 @@ def sdiffcard(server: Services, session: Session, args: Arguments) -> Outcome:
 
 
 def _counted(session: Session, args: Arguments, operation: Operation, flag: bytes = b"") -> Outcome:
-    keys, most = counted_keys(args, flag)
-    sources = _sources(session, keys)
+    counted = CountedKeys(args, 1)
+    most = limit_of(args, counted.end, flag)
+    return number_of(operation, _sources(session, counted.keys), most)
+
+
+def number_of(operation: Operation, sources: Sequence[Names], most: int) -> Outcome:
+    """The number of members of the combination, up to ``most`` if that is not 0."""
     if operation is inter:
         operation = partial(inter, most=most)
     if sum(map(len, sources)) <= AT_ONCE:
@@ -253,22 +255,3 @@ def _counted(session: Session, args: Arguments, operation: Operation, flag: byte
 def _count(work: Combining, most: int) -> Work:
     found = len((yield from work))
     return [b":%d\r\n" % (min(found, most) if most else found)]
-
-
-def counted_keys(args: Arguments, flag: bytes = b"") -> tuple[list[bytes], int]:
-    """The keys, of which the first argument is the number, and the limit behind them; 0 for none.
-    There may be a ``flag``, a word of its own. Raises :class:`CommandError`."""
-    counted = CountedKeys(args, 1)
-    most = 0
-    words = iter(args[counted.end :])
-    for word in words:
-        if flag and word.upper() == flag:
-            continue
-        text = next(words, None)
-        if word.upper() != b"LIMIT" or text is None:
-            raise CommandError(errors.SYNTAX)
-        limit = parse_integer(text)
-        if limit is None or limit < 0:
-            raise CommandError(set_errors.NEGATIVE_LIMIT)
-        most = limit
-    return counted.keys, most

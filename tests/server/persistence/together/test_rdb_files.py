@@ -288,6 +288,16 @@ async def test_the_folder_of_a_real_server_is_loaded(
 
 
 @pytest.mark.parametrize("name", ["redis-7.0", "redis-8.0", "valkey-9.1"])
-async def test_what_else_is_in_a_file_of_a_real_server_is_named(tmp_path: Path, name: str) -> None:
+async def test_a_file_of_a_real_server_with_values_of_each_type_is_loaded(
+    start: Start, tmp_path: Path, name: str
+) -> None:
     (tmp_path / "dump.rdb").write_bytes(sample(name))
-    assert ", which Penstock does not have: " in await refused(tmp_path, **WITHOUT)
+    rig = await start(**WITHOUT)
+    keys = (b"string", b"hash", b"list", b"set", b"zset", b"stream")
+    assert [await rig.ask("TYPE", key) for key in keys] == list(keys)
+    assert await rig.ask("ZRANGE", "infinite", 0, -1, "WITHSCORES") == [
+        b"b" * 100,
+        b"-inf",
+        b"a",
+        b"inf",
+    ]

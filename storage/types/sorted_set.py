@@ -1,0 +1,333 @@
+"""Sorted sets: a score for each member, and all of them in order.
+
+The order is by score, then by the bytes of the member. It is kept in blocks of up to
+:data:`MOST` items: where one belongs is found by bisection over the first items of the blocks, then
+within a block. So adding one to a million takes hardly longer than adding one to a thousand; the
+rank of an item takes a sum over the lengths of the blocks up to it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection as Sized
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise
+from random import randrange
+from typing import Final
+
+from storage.engine.limits import CollectionLimits, Table
+from storage.types.collection import SAMPLE, Collection, Members, Words, in_portions
+
+ZADD: Final = b"ZADD"
+
+MOST: Final = 512
+"""How many items a block has at most."""
+
+FEWEST: Final = MOST // 2
+"""Two blocks beside each other have more items than this."""
+
+_ITEM_BYTES: Final = 110
+"""What a member takes for its score, twice, and its place in the order."""
+
+Item = tuple[float, bytes]
+"""A score and its member."""
+
+Place = tuple[float] | tuple[float, bytes]
+"""An item, or a score alone, which stands before all items with that score."""
+
+Block = list[Item]
+
+
+class SortedSet(Collection):
+    """A sorted set. ``scores`` is for reading; no score is not a number."""
+
+    __slots__ = ("_blocks", "_firsts", "_large", "members", "scores")
+
+    def __init__(self, limits: CollectionLimits) -> None:
+        super().__init__(limits)
+        self.scores: dict[bytes, float] = {}
+        self._blocks: list[Block] = []
+        self._firsts: list[Item] = []
+        self.members = RankedMembers(self.scores, self._blocks)
+        self._large = not limits.zset_max_listpack_entries
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    # --- changing -------------------------------------------------------------------------
+
+    def expect(self, count: int, longest: int = 0) -> None:
+        """Says that there may be so many members, of up to so many bytes: if that is too much for a
+        small value, it is no such value from now on."""
+        limits = self._limits
+        if count > limits.zset_max_listpack_entries or longest > limits.zset_max_listpack_value:
+            self._large = True
+
+    def set(self, member: bytes, score: float) -> None:
+        """Gives a member its score, which is other than the one that it has."""
+        scores = self.scores
+        former = scores.get(member)
+        if former is None:
+            if not self._large:
+                self.expect(len(scores) + 1, len(member))
+            if self.members.index is not None:
+                self.members.index.add(member)
+        else:
+            self._take_out((former, member))
+        if not self._large:
+            score += 0.0  # A small value of Redis does not know -0 from 0.
+        scores[member] = score
+        self._insert((score, member))
+
+    def _insert(self, item: Item) -> None:
+        blocks, firsts = self._blocks, self._firsts
+        at = bisect_right(firsts, item) - 1
+        if at < 0:
+            if not firsts:
+                blocks.append([item])
+                firsts.append(item)
+                return
+            at = 0
+            firsts[0] = item
+        block = blocks[at]
+        insort(block, item)
+        if len(block) > MOST:
+            # Scores are often times: what is full at the end stays full.
+            kept = MOST // 2 if at + 1 < len(blocks) else MOST
+            blocks.insert(at + 1, block[kept:])
+            firsts.insert(at + 1, block[kept])
+            del block[kept:]
+
+    def fill(self, scores: dict[bytes, float]) -> None:
+        """Gives an empty set all these members at once."""
+        self.expect(len(scores), max(map(len, scores), default=0))
+        if not self._large:
+            scores = {member: score + 0.0 for member, score in scores.items()}
+        self.scores.update(scores)
+        items = sorted(zip(scores.values(), scores.keys(), strict=True))
+        for start in range(0, len(items), MOST):
+            self._blocks.append(items[start : start + MOST])
+            self._firsts.append(items[start])
+        if len(self._blocks) > 1:
+            self._mend(len(self._blocks) - 1)
+
+    def remove(self, member: bytes) -> bool:
+        """Removes a member; returns whether it was there."""
+        score = self.scores.pop(member, None)
+        if score is None:
+            return False
+        self._take_out((score, member))
+        if self.members.index is not None:
+            self.members.index.discard(member)
+        return True
+
+    def _take_out(self, item: Item) -> None:
+        at = bisect_right(self._firsts, item) - 1
+        block = self._blocks[at]
+        del block[bisect_left(block, item)]
+        self._mend(at)
+
+    def _mend(self, at: int) -> None:
+        """After items have been removed from a block: removes an empty one, and joins small ones
+        that are beside each other."""
+        blocks, firsts = self._blocks, self._firsts
+        block = blocks[at]
+        if not block:
+            del blocks[at], firsts[at]
+            return
+        firsts[at] = block[0]
+        if len(block) > FEWEST:
+            return
+        if at + 1 < len(blocks) and len(block) + len(blocks[at + 1]) <= FEWEST:
+            block += blocks.pop(at + 1)
+            del firsts[at + 1]
+        if at and len(blocks[at - 1]) + len(block) <= FEWEST:
+            blocks[at - 1] += block
+            del blocks[at], firsts[at]
+
+    def pop(self, *, low: bool) -> Item:
+        """Removes the first item, or the last one; there has to be one."""
+        item = self._firsts[0] if low else self._blocks[-1][-1]
+        self.remove(item[1])
+        return item
+
+    def take(self, start: int, stop: int) -> list[Item]:
+        """Removes the items of these ranks; returns them."""
+        items = self.items(start, stop)
+        if not items:
+            return items
+        first, place = _place_of(self._blocks, len(self.scores), start)
+        self._cut(first, place, len(items))
+        scores, index = self.scores, self.members.index
+        for _, member in items:
+            del scores[member]
+            if index is not None:
+                index.discard(member)
+        for near in (first + 1, first, first - 1):
+            if 0 <= near < len(self._blocks):
+                self._mend(near)
+        return items
+
+    def _cut(self, at: int, place: int, count: int) -> None:
+        """Removes items from a place in a block on."""
+        blocks, firsts = self._blocks, self._firsts
+        while count:
+            block = blocks[at]
+            cut = min(count, len(block) - place)
+            count -= cut
+            if cut == len(block):
+                del blocks[at], firsts[at]
+                continue
+            del block[place : place + cut]
+            firsts[at] = block[0]
+            at += 1
+            place = 0
+
+    # --- order ----------------------------------------------------------------------------
+
+    def _blocks_before(self, at: int) -> int:
+        """How many items the blocks before this one have."""
+        if 2 * at <= len(self._blocks):
+            return sum(map(len, self._blocks[:at]))
+        return len(self.scores) - sum(map(len, self._blocks[at:]))
+
+    def before(self, place: Place) -> int:
+        """How many items stand before a place."""
+        at = bisect_left(self._firsts, place) - 1
+        if at < 0:
+            return 0
+        return self._blocks_before(at) + bisect_left(self._blocks[at], place)
+
+    def rank(self, member: bytes) -> int:
+        """How many items stand before a member, which is there."""
+        return self.before((self.scores[member], member))
+
+    def items(self, start: int, stop: int) -> list[Item]:
+        """The items of the ranks from ``start`` to below ``stop``, as far as there are any."""
+        found: list[Item] = []
+        left = min(stop, len(self.scores)) - start
+        if left <= 0:
+            return found
+        at, place = _place_of(self._blocks, len(self.scores), start)
+        while left > 0:
+            part = self._blocks[at][place : place + left]
+            found += part
+            left -= len(part)
+            at += 1
+            place = 0
+        return found
+
+    def ordered(self) -> Iterator[Item]:
+        """Yield all items; none may come or go meanwhile."""
+        return chain.from_iterable(self._blocks)
+
+    def first_score(self) -> float:
+        """The lowest score; there has to be one."""
+        return self._firsts[0][0]
+
+    # --- as a value -----------------------------------------------------------------------
+
+    def copy(self) -> SortedSet:
+        """Return a sorted set of its own that is equal to this one."""
+        copy = SortedSet(self._limits)
+        copy.scores.update(self.scores)
+        copy._blocks += [block[:] for block in self._blocks]
+        copy._firsts += self._firsts
+        copy._large = self._large
+        return copy
+
+    @property
+    def is_small(self) -> bool:
+        """Whether Redis keeps it in one piece of memory; it never does again once it did not."""
+        return not self._large
+
+    def encoding(self) -> str:
+        """``listpack`` or ``skiplist``."""
+        return "skiplist" if self._large else "listpack"
+
+    def words(self, key: bytes) -> Iterator[Words]:
+        """ZADDs."""
+        texts = ((b"%.17g" % score, member) for score, member in self.ordered())
+        return in_portions((ZADD, key), chain.from_iterable(texts), 2)
+
+    def sample(self) -> Sequence[int]:
+        """How many bytes some members have, with what their scores take."""
+        return [len(member) + _ITEM_BYTES for member in islice(self.scores, SAMPLE)]
+
+    def tables(self) -> Sequence[Table]:
+        """What holds its elements."""
+        index = self.members.index
+        parts = [] if index is None else index.parts
+        return [self.scores, self._firsts, *self._blocks, *parts]
+
+    def check(self) -> None:
+        """Verifies the invariants."""
+        blocks = self._blocks
+        items = list(self.ordered())
+        assert items == sorted(zip(self.scores.values(), self.scores.keys(), strict=True))
+        assert self._firsts == [block[0] for block in blocks]
+        assert all(len(block) <= MOST for block in blocks)
+        assert all(len(one) + len(two) > FEWEST for one, two in pairwise(blocks))
+        assert not any(score != score for score in self.scores.values())
+        self.members.check()
+
+
+def _place_of(blocks: list[Block], count: int, rank: int) -> tuple[int, int]:
+    """In which of the blocks, which have so many items, the one of a rank stands, and where in it.
+    There has to be one."""
+    if 2 * rank < count:
+        at = 0
+        while rank >= len(blocks[at]):
+            rank -= len(blocks[at])
+            at += 1
+        return at, rank
+    at = len(blocks) - 1
+    start = count - len(blocks[at])
+    while rank < start:
+        at -= 1
+        start -= len(blocks[at])
+    return at, rank - start
+
+
+class _InOrder(Sized[bytes]):
+    """The members of a sorted set, in its order. It knows no more of it than its tables, or neither
+    would go before the garbage collector comes."""
+
+    __slots__ = ("blocks", "scores")
+
+    def __init__(self, scores: dict[bytes, float], blocks: list[Block]) -> None:
+        self.scores = scores
+        self.blocks = blocks
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (member for _, member in chain.from_iterable(self.blocks))
+
+    def __contains__(self, member: object) -> bool:
+        return member in self.scores
+
+
+class RankedMembers(Members):
+    """The members of a sorted set, of which any can be picked by its rank."""
+
+    __slots__ = ("_ordered",)
+
+    def __init__(self, scores: dict[bytes, float], blocks: list[Block]) -> None:
+        self._ordered = _InOrder(scores, blocks)
+        super().__init__(self._ordered)
+
+    def pick(self) -> bytes:
+        """One member at random; there has to be one."""
+        blocks, count = self._ordered.blocks, len(self._ordered)
+        at, place = _place_of(blocks, count, randrange(count))
+        return blocks[at][place][1]
+
+    def picks(self, count: int) -> list[bytes]:
+        """So many different members at random, or all from the last to the first, as in Redis, if
+        there are no more."""
+        picked = super().picks(count)
+        if count >= len(self._ordered):
+            picked.reverse()
+        return picked
