@@ -25,6 +25,9 @@ AT_ONCE: Final = 64
 SAMPLE: Final = 64
 """How many elements are looked at to estimate how much memory all of them take."""
 
+_DEARER: Final = 100
+"""How much longer it takes to pick a name from an index than to put one into a list."""
+
 ELEMENT_BYTES: Final = 88
 """What an element takes beside its own bytes: a header of Python's, and its place in a table."""
 
@@ -112,17 +115,31 @@ class Members:
         """So many different names at random, or all in their order if there are no more."""
         if count >= len(self.names):
             return list(self.names)
-        if 3 * count > len(self.names):
-            return random.sample(list(self.names), count)
+        if self.are_listed_for(count):
+            return list(drawn(list(self.names), count))
         found: dict[bytes, None] = {}
         while len(found) < count:
             found[self.pick()] = None
         return list(found)
 
+    def are_listed_for(self, count: int) -> bool:
+        """Whether so many names are better drawn from a list of all than picked one by one."""
+        return count * _DEARER > len(self.names)
+
     def check(self) -> None:
         """Verifies that the index has exactly the names."""
         if self.index is not None:
             self.index.check(self.names)
+
+
+def drawn(names: list[bytes], count: int) -> Iterator[bytes]:
+    """Yield so many of these names at random, each once; the list is used up."""
+    total = len(names)
+    for at in range(count):
+        place = at + int(random.random() * (total - at))
+        name = names[place]
+        names[place] = names[at]
+        yield name
 
 
 def in_portions(head: Words, elements: Iterator[bytes], each: int = 1) -> Iterator[Words]:

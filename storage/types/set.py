@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Elements
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -15,6 +16,10 @@ SADD: Final = b"SADD"
 _INTEGERS: Final = "intset"
 _SMALL: Final = "listpack"
 _LARGE: Final = "hashtable"
+
+
+_COSTLIER: Final = 4
+"""How much longer it takes to remove a member from an index than to put one into a new one."""
 
 
 class SetValue(Collection):
@@ -47,6 +52,43 @@ class SetValue(Collection):
             self.members.index.add(member)
         return True
 
+    def expect(self, member: bytes, count: int) -> None:
+        """Changes the encoding, if it is not one for so many members more, the first of which is
+        this. They count as Redis counts them: whether or not they are new, and without those that
+        are there."""
+        limits = self._limits
+        encoding = self._encoding
+        if not self._names and encoding_of(member) != "int":
+            encoding = _SMALL
+        if encoding == _INTEGERS and count > limits.set_max_intset_entries:
+            encoding = _LARGE if self._names else _SMALL
+        if encoding == _SMALL and count > limits.set_max_listpack_entries:
+            encoding = _LARGE
+        if encoding != self._encoding:
+            self._become(encoding)
+
+    def fill(self, members: Elements[bytes], *, tight: bool = False) -> None:
+        """Adds different members to an empty set: one after the other for the encoding, or all of
+        them to the smallest one that they fit in, if that is to be ``tight``."""
+        limits = self._limits
+        if len(members) > max(limits.set_max_intset_entries, limits.set_max_listpack_entries):
+            self._encoding = _LARGE
+        elif tight:
+            self._encoding = self._tightest(members)
+        else:
+            for member in members:
+                self.add(member)
+            return
+        self._sorted = self._encoding != _INTEGERS
+        self._names.update(members if isinstance(members, dict) else dict.fromkeys(members))
+
+    def _tightest(self, members: Elements[bytes]) -> str:
+        limits = self._limits
+        if len(members) <= limits.set_max_intset_entries and _only_integers(members):
+            return _INTEGERS
+        fits = max(map(len, members)) <= limits.set_max_listpack_value
+        return _SMALL if fits and len(members) <= limits.set_max_listpack_entries else _LARGE
+
     def _make_room(self, member: bytes) -> None:
         """Changes the encoding, if it is not one for this member as well."""
         limits, count = self._limits, len(self._names)
@@ -57,6 +99,9 @@ class SetValue(Collection):
                     self._become(_LARGE)
                 return
             self._become(_SMALL)
+            longest = max(map(len, self._names), default=0)
+            if longest > limits.set_max_listpack_value:
+                self._become(_LARGE)
         if count >= limits.set_max_listpack_entries or len(member) > limits.set_max_listpack_value:
             self._become(_LARGE)
 
@@ -73,6 +118,17 @@ class SetValue(Collection):
         if self.members.index is not None:
             self.members.index.discard(member)
         return True
+
+    def remove_all(self, members: list[bytes]) -> None:
+        """Removes members that are there."""
+        names = self._names
+        if len(members) * _COSTLIER > len(names):
+            self.members.index = None
+        index = self.members.index
+        for member in members:
+            del names[member]
+            if index is not None:
+                index.discard(member)
 
     def ordered(self) -> dict[bytes, None]:
         """The members in their order; integers are put into theirs when somebody looks."""
@@ -121,3 +177,7 @@ class SetValue(Collection):
         if self._encoding == _INTEGERS:
             numbers = list(map(int, self.ordered()))
             assert numbers == sorted(numbers)
+
+
+def _only_integers(members: Elements[bytes]) -> bool:
+    return all([encoding_of(member) == "int" for member in members])

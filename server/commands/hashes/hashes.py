@@ -363,5 +363,5 @@ def hrandfield(server: Services, session: Session, args: Arguments) -> Outcome:
     value = hash_to_read(session, args[1])
     if value is None:
         return EMPTY_ARRAY
-    fields = value.fields
+    fields = value.fields.copy() if wanted.is_long else value.fields
     return wanted.reply(value.members, lambda field: bulk(fields[field]), session.resp3)

@@ -11,7 +11,7 @@ from protocol.errors import CommandError
 from server.core.outcomes import AT_ONCE, Outcome, write_each
 from server.core.table import Arguments
 from server.runtime.arguments import INT64_MAX, integer_between
-from storage.types.collection import Members
+from storage.types.collection import Members, drawn
 
 
 class PickCount:
@@ -27,6 +27,11 @@ class PickCount:
             raise CommandError(errors.SYNTAX)
         if self.has_more and abs(self.count) > INT64_MAX // 2:
             raise CommandError(errors.OUT_OF_RANGE)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the reply is written in steps: what belongs to names has to be kept for it."""
+        return abs(self.count) > AT_ONCE
 
     def reply(self, members: Members, more: Callable[[bytes], bytes], resp3: bool) -> Outcome:
         """The names that are picked; ``more`` returns what belongs to one, encoded."""
@@ -44,5 +49,7 @@ class PickCount:
         if times > 0:
             names = list(members.names)
             return times, (random.choice(names) for _ in range(times))
+        if self.is_long and self.count < len(members.names) and members.are_listed_for(self.count):
+            return self.count, drawn(list(members.names), self.count)
         found = members.picks(self.count)
         return len(found), iter(found)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import Any, Final
 
 from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.keys.counted_keys import CountedKeys, limit_of
-from server.commands.sets.sets import members_reply
+from server.commands.sets.sets import members_reply, set_to_read
 from server.core.outcomes import Outcome, Steps, Work, result
 from server.core.table import Arguments, KeySpec
 from server.services import Services
@@ -21,7 +21,7 @@ from storage.types.set import SetValue
 Names = dict[bytes, Any]
 """Members, whatever else there is to know of each."""
 
-Combining = Generator[None, None, list[bytes]]
+Combining = Generator[None, None, Collection[bytes]]
 """Work that yields wherever it may be interrupted, and returns members."""
 
 Operation = Callable[[Sequence[Names]], Combining]
@@ -40,7 +40,10 @@ def inter(sources: Sequence[Names], most: int = 0) -> Combining:
     found: list[bytes] = []
     left = iter(smallest)
     while some := list(islice(left, _STEP)):
-        found += [name for name in some if all(name in other for other in others)]
+        # Filters are in C: a third of what a loop here takes.
+        for other in others:
+            some[:] = filter(other.__contains__, some)
+        found += some
         if 0 < most <= len(found):
             return found[:most]
         yield
@@ -49,13 +52,14 @@ def inter(sources: Sequence[Names], most: int = 0) -> Combining:
 
 def union(sources: Sequence[Names]) -> Combining:
     """What is in any set."""
-    found: Names = {}
-    for source in sources:
+    first, *others = sources
+    found = first.copy()
+    for source in others:
         left = iter(source)
-        while some := list(islice(left, _STEP)):
-            found.update(dict.fromkeys(some))
+        while some := dict.fromkeys(islice(left, _STEP)):
+            found.update(some)
             yield
-    return list(found)
+    return found
 
 
 def diff(sources: Sequence[Names]) -> Combining:
@@ -64,7 +68,9 @@ def diff(sources: Sequence[Names]) -> Combining:
     found: list[bytes] = []
     left = iter(first)
     while some := list(islice(left, _STEP)):
-        found += [name for name in some if not any(name in other for other in others)]
+        for other in others:
+            some[:] = filterfalse(other.__contains__, some)
+        found += some
         yield
     return found
 
@@ -72,11 +78,8 @@ def diff(sources: Sequence[Names]) -> Combining:
 def _sources(session: Session, keys: Sequence[bytes]) -> list[Names]:
     """The members of the sets at the keys, none where there is no key. Raises
     :class:`WrongType`."""
-    found: list[Names] = []
-    for key in keys:
-        value = session.db.collection_to_read(key, SetValue, touch=not session.no_touch)
-        found.append({} if value is None else value.ordered())
-    return found
+    values = [set_to_read(session, key) for key in keys]
+    return [{} if value is None else value.ordered() for value in values]
 
 
 def _copied(sources: Sequence[Names]) -> list[Names]:
@@ -187,8 +190,7 @@ def _stored(session: Session, args: Arguments, operation: Operation, event: str)
         database.delete(key)
         return 0
     value = SetValue(database.keyspace.limits.collections)
-    for member in found:
-        value.add(member)
+    value.fill(found, tight=operation is inter)
     args[0] = event.upper().encode()
     database.put(key, value, [tuple(args)], ((SET, event),))
     return len(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -59,6 +60,7 @@ def sadd(server: Services, session: Session, args: Arguments) -> Reply:
     key = args[1]
     value = session.db.collection_to_fill(key, SetValue)
     added = 0
+    value.expect(args[2], len(args) - 2)
     for at in range(2, len(args)):
         added += value.add(args[at])
     if added:
@@ -110,6 +112,7 @@ def smove(server: Services, session: Session, args: Arguments) -> Reply:
     if not value.remove(member):
         return 0
     database.changed(source, value, (SREM, source, member), _REMOVED)
+    other.expect(member, 1)
     if other.add(member):
         database.changed(destination, other, (SADD, destination, member), _ADDED)
     return 1
@@ -167,7 +170,7 @@ def smembers(server: Services, session: Session, args: Arguments) -> Outcome:
     return members_reply(session, [] if value is None else list(value.ordered()))
 
 
-def members_reply(session: Session, members: list[bytes]) -> Outcome:
+def members_reply(session: Session, members: Collection[bytes]) -> Outcome:
     """Members as a set."""
     head = b"~%d" if session.resp3 else b"*%d"
     return write_texts(head % len(members), members)
@@ -225,8 +228,7 @@ def spop(server: Services, session: Session, args: Arguments) -> Outcome:
         return members_reply(session, []) if len(args) == 3 else None
     value.ordered()
     picks = value.members.picks(count)
-    for member in picks:
-        value.remove(member)
+    value.remove_all(picks)
     if picks:
         words: Words = (SREM, key, *picks) if len(value) else (b"DEL", key)
         session.db.changed(key, value, words, _POPPED, weight=len(picks))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.engine.limits import FEW, StreamLimits
+from storage.types.collection import drawn
 from storage.types.kinds import SET, kind_of
 from storage.types.set import SetValue
 
@@ -73,6 +76,79 @@ def test_many_members_and_long_ones_are_large_and_stay_so() -> None:
     assert a_set(b"a", bytes(64)).encoding() == "listpack"
     assert a_set(b"a", bytes(65)).encoding() == "hashtable"
     assert a_set(*numbers(200), b"x").encoding() == "hashtable"
+
+
+def test_what_is_expected_counts_for_the_encoding_whether_or_not_it_is_new() -> None:
+    def after(count: int, member: bytes, *present: bytes) -> str:
+        value = a_set(*present)
+        value.expect(member, count)
+        value.add(member)
+        value.check()
+        return value.encoding()
+
+    assert [after(count, b"1") for count in (512, 513)] == ["intset", "hashtable"]
+    assert [after(count, b"a") for count in (128, 129)] == ["listpack", "hashtable"]
+    assert [after(count, b"2", b"1") for count in (512, 513)] == ["intset", "hashtable"]
+    assert [after(count, b"a", b"1") for count in (512, 513)] == ["listpack", "hashtable"]
+    assert [after(count, b"1", b"a") for count in (128, 129)] == ["listpack", "hashtable"]
+
+
+def test_integers_beyond_their_limit_are_small_if_texts_would_be() -> None:
+    value = a_set()
+    value._limits.set_max_intset_entries = 10
+    value.expect(b"0", 11)
+    assert value.encoding() == "listpack"
+    filled = SetValue(value._limits)
+    filled.fill(numbers(11), tight=True)
+    assert (filled.encoding(), list(filled.ordered())) == ("listpack", numbers(11))
+
+
+def test_a_set_that_is_filled_has_the_encoding_of_one_that_grew_or_the_tightest() -> None:
+    for count in (1, 512, 513, 600):
+        value, tight, grown = a_set(), a_set(), a_set(*numbers(count))
+        value.fill(numbers(count))
+        tight.fill(dict.fromkeys(numbers(count)), tight=True)
+        assert value.encoding() == tight.encoding() == grown.encoding()
+        assert list(value.ordered()) == list(tight.ordered()) == numbers(count)
+        tight.check()
+    mixed, tight = a_set(), a_set()
+    for each in (mixed, tight):
+        each._limits.set_max_intset_entries = 3
+        each.fill([b"4", b"1", b"2", b"3", b"x"], tight=each is tight)
+    assert (mixed.encoding(), tight.encoding()) == ("hashtable", "listpack")
+
+
+def test_long_integers_are_texts_that_are_too_long() -> None:
+    value = a_set(b"123456")
+    value._limits.set_max_listpack_value = 5
+    value.add(b"x")
+    assert value.encoding() == "hashtable"
+
+
+@given(st.integers(0, 70), st.integers(0, 70), st.booleans())
+def test_picks_are_different_members(total: int, count: int, indexed: bool) -> None:
+    value = a_set(*[b"m%d" % number for number in range(total)])
+    if indexed:
+        value.members.page(0, 1)
+    picks = value.members.picks(count)
+    assert len(set(picks)) == len(picks) == min(total, count)
+    value.remove_all(picks)
+    assert len(value) == total - len(picks)
+    assert not set(picks) & set(value.ordered())
+    value.check()
+
+
+def test_few_of_many_are_picked_one_by_one() -> None:
+    value = a_set(*[b"m%d" % number for number in range(1000)])
+    assert not value.members.are_listed_for(9)
+    assert len(set(value.members.picks(9))) == 9
+    assert value.members.index is not None
+
+
+def test_every_name_is_drawn_once_and_each_place_may_have_any() -> None:
+    names = [b"a", b"b", b"c"]
+    orders = {tuple(drawn(names.copy(), 3)) for _ in range(1000)}
+    assert orders == set(permutations(names))
 
 
 def test_a_copy_is_a_value_of_its_own_with_the_same_encoding() -> None:

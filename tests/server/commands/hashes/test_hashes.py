@@ -93,6 +93,20 @@ def test_random_fields_come_with_their_values(client: DirectClient) -> None:
     assert set(many) <= {b"f%d" % n for n in range(1500)}
 
 
+def test_fields_that_go_while_they_are_written_keep_their_values(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, 1500)
+    direct.server.services.stepped.nanoseconds = iter(range(0, 10**15, 10**9)).__next__
+    assert client.send("HRANDFIELD", "h", 1000, "WITHVALUES") is None
+    fields = [f"f{n}" for n in range(1500)]
+    sent(other, *[f"HSET h {field} changed" for field in fields[:1000]])
+    assert other.send("HDEL", "h", *fields[700:]) == b":800\r\n"
+    while (reply := client.reply_when_woken) is None:
+        direct.server.services.stepped.turn()
+    assert reply.startswith(b"*2000\r\n")
+    assert b"changed" not in reply
+
+
 def test_keysizes_tells_how_many_fields_hashes_have(client: DirectClient) -> None:
     fill(client, 1500)
     sent(client, "HSET small a 1 b 2 c 3", "SET s 12345")
