@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.property import hash_commands, key_commands, list_commands, set_commands, stream_commands
+from tests.property import (
+    hash_commands,
+    key_commands,
+    list_commands,
+    set_commands,
+    sorted_set_commands,
+    stream_commands,
+)
 from tests.property.stream_commands import Words
 from tests.property.test_streams_against_redis import comparable
 from tests.support.direct import Direct
@@ -31,6 +38,7 @@ NO_TRANSACTIONS = (
     hash_commands.HASHES,
     list_commands.LISTS,
     set_commands.SETS,
+    sorted_set_commands.ALL,
     stream_commands.KEYSPACE,
 )
 

@@ -16,6 +16,7 @@ def views_of_key(key: str, groups: Iterable[str]) -> Iterator[Words]:
     yield ["HGETALL", key]
     yield ["HPEXPIRETIME", key, "FIELDS", "5", "f", "g", "h", "i", ""]
     yield ["LRANGE", key, "0", "-1"]
+    yield ["ZRANGE", key, "0", "-1", "WITHSCORES"]
     yield ["SCARD", key]
     yield ["SMISMEMBER", key, "0", "1", "2", "-7", "13", "01", "x", "", "y" * 65]
     yield ["XINFO", "STREAM", key]
