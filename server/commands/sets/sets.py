@@ -173,7 +173,7 @@ def smembers(server: Services, session: Session, args: Arguments) -> Outcome:
 def members_reply(session: Session, members: Collection[bytes]) -> Outcome:
     """Members as a set."""
     head = b"~%d" if session.resp3 else b"*%d"
-    return write_texts(head % len(members), members)
+    return write_texts(head % len(members), [*members])
 
 
 @command(
