@@ -180,4 +180,4 @@ class SetValue(Collection):
 
 
 def _only_integers(members: Elements[bytes]) -> bool:
-    return all([encoding_of(member) == "int" for member in members])
+    return all(encoding_of(member) == "int" for member in members)
