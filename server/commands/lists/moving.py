@@ -310,6 +310,6 @@ def lmpop(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def blmpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The key and the elements; null when the time is over."""
-    end = wait_end(args[1], session.db.keyspace.now_ms)
     options = _ManyOptions(args, 2)
+    end = wait_end(args[1], session.db.keyspace.now_ms)
     return blocking(session, options.keys, end, partial(_pop_some, session, options), ListValue)
