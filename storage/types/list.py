@@ -41,7 +41,8 @@ class ListValue(Collection):
 
     def push(self, elements: Sequence[bytes], *, left: bool) -> None:
         """Adds elements at an end, one after the other."""
-        self._make_room(elements)
+        self._grow(elements)
+        self._bytes += sum(map(element_size, elements))
         if left:
             self.elements.extendleft(elements)
         else:
@@ -61,19 +62,23 @@ class ListValue(Collection):
 
     # --- within ---------------------------------------------------------------------------
 
-    def set(self, index: int, element: bytes) -> None:
-        """Replaces the element at an index, which has to be within the list."""
-        self._make_room([element])
-        self._bytes -= element_size(self.elements[index])
+    def set(self, index: int, element: bytes) -> bool:
+        """Replaces the element at an index, if that is within the list."""
+        self._grow([element])
+        if not -len(self.elements) <= index < len(self.elements):
+            return False
+        self._bytes += element_size(element) - element_size(self.elements[index])
         self.elements[index] = element
+        return True
 
     def insert(self, pivot: bytes, element: bytes, *, before: bool) -> bool:
         """Adds an element beside the first one that is equal to ``pivot``, if there is one."""
+        self._grow([element])
         try:
             at = self.elements.index(pivot)
         except ValueError:
             return False
-        self._make_room([element])
+        self._bytes += element_size(element)
         self.elements.insert(at if before else at + 1, element)
         return True
 
@@ -109,15 +114,14 @@ class ListValue(Collection):
 
     # --- encodings ------------------------------------------------------------------------
 
-    def _make_room(self, elements: Sequence[bytes]) -> None:
-        """Counts elements that are about to be added."""
+    def _grow(self, elements: Sequence[bytes]) -> None:
+        """Becomes large if these elements would be too much, whether they are added or not."""
         if not self._large:
             size = self._bytes + sum(map(len, elements))
             self._large = self._exceeds(size, len(self.elements) + len(elements), 1)
-        self._bytes += sum(map(element_size, elements))
 
     def _shrink(self) -> None:
-        if self._large:
+        if self._large and self.elements:
             self._large = self._exceeds(self._bytes, len(self.elements), 2)
 
     def _exceeds(self, size: int, count: int, divisor: int) -> bool:

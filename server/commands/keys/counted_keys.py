@@ -6,7 +6,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from server.commands.keys import errors as key_errors
 from server.core.table import Arguments
-from server.runtime.arguments import INT32_MAX, parse_integer
+from server.runtime.arguments import parse_integer
 
 
 class CountedKeys:
@@ -19,7 +19,7 @@ class CountedKeys:
         self, args: Arguments, first: int, too_many: str = key_errors.TOO_MANY_KEYS
     ) -> None:
         count = parse_integer(args[first])
-        if count is None or not 0 < count <= INT32_MAX:
+        if count is None or count <= 0:
             raise CommandError(key_errors.TOO_FEW_KEYS)
         self.end = first + 1 + count
         if self.end > len(args):

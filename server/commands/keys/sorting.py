@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from protocol import errors
@@ -85,11 +86,20 @@ class SortOptions:
         return elements[start:] if self.count < 0 else elements[start : start + self.count]
 
 
+_BEHIND: Final = {b"BY": 1, b"GET": 1, b"LIMIT": 2, b"STORE": 1}
+"""How many words belong to an option, which may look like options themselves."""
+
+
 def _destinations(args: Arguments) -> list[bytes]:
     """Where the result is put: the last one that is named."""
-    words = [word.upper() for word in args]
-    stores = [at for at in range(2, len(args) - 1) if words[at] == b"STORE"]
-    return [args[stores[-1] + 1]] if stores else []
+    found: list[bytes] = []
+    words = iter(args[2:])
+    for word in words:
+        option = word.upper()
+        behind = list(islice(words, _BEHIND.get(option, 0)))
+        if option == b"STORE" and behind:
+            found = behind
+    return found
 
 
 _OTHERS: Final = KeySpec(

@@ -307,10 +307,8 @@ def lset(server: Services, session: Session, args: Arguments) -> Reply:
     value = session.db.collection(key, ListValue)
     if value is None:
         raise CommandError(errors.NO_SUCH_KEY)
-    index = integer(text)
-    if not -len(value) <= index < len(value):
+    if not value.set(integer(text), element):
         raise CommandError(list_errors.INDEX_OUT_OF_RANGE)
-    value.set(index, element)
     session.db.changed(key, value, (b"LSET", key, text, element), _SET)
     return OK
 

@@ -207,7 +207,7 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
     if not entry.fits(len(request)):
         raise CommandError(server_errors.GETKEYS_WRONG_ARITY)
     found = [(key, spec.flags_in(request)) for spec in specs for key in spec.extract(request)]
-    if not found and not any(spec.counted for spec in specs):
+    if not found and "no_mandatory_keys" not in entry.flags:
         raise CommandError(server_errors.GETKEYS_NOT_EXTRACTABLE)
     return found
 

@@ -59,9 +59,11 @@ def changed(value: ListValue, model: list[bytes], step: tuple[str, object, objec
             assert popped == outer[:count]
             return model[count:] if left else model[: max(len(model) - count, 0)]
         case ("set", int(index), bytes(element)) if -len(model) <= index < len(model):
-            value.set(index, element)
+            assert value.set(index, element)
             model = model.copy()
             model[index] = element
+        case ("set", int(index), bytes(element)):
+            assert not value.set(index, element)
         case ("insert", (bytes(pivot), bytes(element)), bool(before)):
             assert value.insert(pivot, element, before=before) is (pivot in model)
             if pivot in model:
@@ -98,6 +100,23 @@ def test_the_limit_may_be_a_number_of_elements() -> None:
     value.trim(0, 1)
     assert value.encoding() == "listpack"
     assert a_list(bytes(9000), limit=3).encoding() == "quicklist"
+
+
+def test_what_would_be_too_much_makes_a_list_large_where_there_is_no_place_for_it() -> None:
+    value = a_list(b"1", b"2", limit=2)
+    assert not value.set(2, b"3")
+    assert value.encoding() == "quicklist"
+    value = a_list(b"1", b"2", limit=2)
+    assert not value.insert(b"none", b"3", before=True)
+    assert value.encoding() == "quicklist"
+    assert list(value.elements) == [b"1", b"2"]
+
+
+def test_a_large_list_whose_only_element_turns_stays_large() -> None:
+    value = a_list(b"1", b"2", limit=1)
+    value.pop(left=True)
+    value.push([value.pop(left=True)], left=True)
+    assert value.encoding() == "quicklist"
 
 
 def test_a_copy_is_a_value_of_its_own() -> None:

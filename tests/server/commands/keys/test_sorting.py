@@ -56,6 +56,28 @@ def test_patterns_are_for_users_who_may_read_every_key(
     sent(ann, f"SORT l {words}")
 
 
+@pytest.mark.parametrize(
+    ("words", "destination"),
+    [
+        ("STORE d BY store ALPHA", "d"),
+        ("BY store STORE d", "d"),
+        ("STORE store ALPHA", "store"),
+        ("STORE ALPHA STORE d", "d"),
+    ],
+)
+def test_the_right_to_store_is_asked_for_the_key_that_is_stored(
+    direct: Direct, client: DirectClient, words: str, destination: str
+) -> None:
+    sent(client, "RPUSH l 1", "ACL SETUSER ann on nopass +@all ~l ~ALPHA ~STORE")
+    ann = direct.client()
+    sent(ann, "AUTH ann any")
+    refusal = b"-NOPERM No permissions to access a key\r\n"
+    assert ann.send("SORT", "l", *words.split()) == refusal
+    sent(client, f"ACL SETUSER ann ~{destination}")
+    assert ann.send("SORT", "l", *words.split()) == b":1\r\n"
+    assert client.ask("LRANGE", destination, 0, -1) == [b"1"]
+
+
 def test_a_field_that_has_expired_is_not_looked_up(direct: Direct, client: DirectClient) -> None:
     sent(client, "RPUSH l 1", "HSET h_1 f x g y", "HPEXPIRE h_1 100 FIELDS 1 f")
     assert client.ask("SORT", "l", "GET", "h_*->f") == [b"x"]
