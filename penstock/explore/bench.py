@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +11,8 @@ from typing import Any, Final
 from redis import Redis
 
 from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint
-from penstock.explore.traces import WITHOUT_EFFECT
+from penstock.explore.results import Unexplorable
+from penstock.explore.traces import WITHOUT_EFFECT, Call
 from penstock.testing.control import Ask, PenstockError
 from penstock.testing.tools import Tools
 
@@ -42,6 +44,8 @@ class Bench:
         self.client: Any = Redis.from_url(self.url, decode_responses=True)
         self._clock = server.clock
         self._prepare = prepare
+        self.elapsed_ms = 0
+        """How much time has passed since everything was put back."""
         self.reads = cache(self._reads)
         self.footprint = cache(self._footprint)
 
@@ -50,7 +54,7 @@ class Bench:
         self.ask("FLUSHALL")
         self.ask("DEBUG", "CLOCK", "FREEZE")
         if self._prepare is not None:
-            self._prepare(self.client)
+            called(self._prepare, self.client)
         self.ask("DEBUG", "SNAPSHOT", "TAKE", START)
         return self
 
@@ -65,10 +69,12 @@ class Bench:
 
     def reset(self) -> None:
         """Puts everything back: data, scripts, time."""
+        self.elapsed_ms = 0
         self.ask("DEBUG", "SNAPSHOT", "RESTORE", START, "CLOCK", "FLUSHSCRIPTS")
 
     def advance(self, ms: int) -> None:
         """Lets time pass; what is due happens before this returns."""
+        self.elapsed_ms += ms
         self.ask("DEBUG", "CLOCK", "ADVANCE", ms)
 
     def keep(self) -> None:
@@ -103,6 +109,11 @@ class Bench:
 
     # --- commands -------------------------------------------------------------------------
 
+    def call(self, words: tuple[str, ...], queued: bool) -> Call:
+        """Return what is known of a command, whose name is in capital letters."""
+        second = words[1].upper() if len(words) > 1 else ""
+        return Call(words, self.reads(words[0], second) and words[0] != "EXEC", queued)
+
     def _reads(self, name: str, subcommand: str) -> bool:
         """Whether a command changes no data; ``subcommand`` is its second word, whatever it is."""
         if name in WITHOUT_EFFECT:
@@ -129,12 +140,28 @@ def as_map(reply: Any) -> dict[str, Any]:
     return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
 
 
+def called(function: Check, client: Any) -> object:
+    """Calls a function of a client; raises :class:`Unexplorable` if that has only made a coroutine,
+    which nobody would run."""
+    answer = function(client)
+    if inspect.iscoroutine(answer) or inspect.isasyncgen(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise Unexplorable(
+            f"{function!r} is a function that returns a coroutine: "
+            "give the coroutine function, or functools.partial of it"
+        )
+    return answer
+
+
 def said(check: Check | None, client: Any) -> str:
     """Return what an invariant says; empty if it holds."""
     if check is None:
         return ""
     try:
-        answer = check(client)
+        answer = called(check, client)
+    except Unexplorable:
+        raise
     except AssertionError as error:
         return str(error) or "the invariant does not hold"
     if answer is False:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from penstock.explore.bench import Bench, Check, said
+from penstock.explore.bench import Bench, Check, called, said
 from penstock.explore.function_lives import PATIENCE_MS, Ended, Situation
 from penstock.explore.reports import crash_report, told_of_two_clean_runs, without_fault
 from penstock.explore.results import CrashOutcome, ExplorationResult, Life, Unexplorable
@@ -68,7 +68,7 @@ class Crashes:
         self._worker = worker
         self._recover = recover
         self._invariant = invariant
-        self._done = None if done is None else lambda: bool(done(bench.client))
+        self._done = None if done is None else lambda: bool(called(done, bench.client))
         self._progress = progress
         self._clean: Life
         self.result = ExplorationResult("scenarios")

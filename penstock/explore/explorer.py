@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final, cast
 
 from penstock.explore.bench import Bench
+from penstock.explore.coroutines import RunningCoroutine, is_coroutine_function, require_no_loop
 from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_turns import FunctionTurns
+from penstock.explore.held_lives import HeldWorker
+from penstock.explore.held_turns import HeldTurns
 from penstock.explore.live_orders import LiveOrders
 from penstock.explore.orders import OrderBounds, Orders
-from penstock.explore.process_lives import ProcessWorker
-from penstock.explore.process_turns import ProcessTurns
-from penstock.explore.processes import VARIABLE, ProcessCommand
+from penstock.explore.processes import VARIABLE, ProcessCommand, RunningProcess
+from penstock.explore.reins import Start
 from penstock.explore.results import ExplorationResult, Unexplorable
 from penstock.explore.scenarios import faults_of, is_scenario, parsed, shard
 from penstock.explore.sleeping import sleeps_replaced
 from penstock.explore.turns import OrderWorker
 from penstock.testing import exploring
-from penstock.testing.exploring import Work
+from penstock.testing.exploring import AnyWorker, Work
 from penstock.testing.tools import Tools
 
 DEEPEST: Final = 3
@@ -35,12 +38,12 @@ class Explorer(exploring.Explore):
 
     def crashes(
         self,
-        worker: Work | exploring.Program,
+        worker: AnyWorker,
         *,
         prepare: Work | None = None,
         invariant: Work | None = None,
         done: Work | None = None,
-        recover: Work | exploring.Program | None = None,
+        recover: AnyWorker | None = None,
         kinds: str | Iterable[str] = ("crash",),
         most: int | None = None,
         seconds: float | None = None,
@@ -49,9 +52,8 @@ class Explorer(exploring.Explore):
     ) -> ExplorationResult:
         """Lets faults strike the worker at each of its commands; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
-        _check_functions({"worker": worker, "recover": recover or worker}, processes=True)
-        given = {"prepare": prepare, "invariant": invariant, "done": done}
-        _check_functions(given, optional=True)
+        _check_workers({"worker": worker, "recover": recover or worker})
+        _check_functions({"prepare": prepare, "invariant": invariant, "done": done})
         _check_bounds(most, seconds)
         if not 1 <= depth <= DEEPEST:
             raise ValueError(f"depth is a number from 1 to {DEEPEST}, and not {depth!r}")
@@ -88,12 +90,12 @@ class Explorer(exploring.Explore):
         most: int | None = None,
         seconds: float | None = None,
         seed: int = 0,
-        **workers: Work | exploring.Program,
+        **workers: AnyWorker,
     ) -> ExplorationResult:
         """Runs the commands of workers in every order that can matter; see :class:`Explore`."""
         __tracebackhide__ = True  # A failing test shows its own line, and the report.
-        _check_functions(workers, processes=True)
-        _check_functions({"prepare": prepare, "invariant": invariant}, optional=True)
+        _check_workers(workers)
+        _check_functions({"prepare": prepare, "invariant": invariant})
         _check_bounds(most, seconds)
         if len(workers) < 2:
             raise ValueError("orders are those of two workers or more: orders(ann=f, bob=g, ...)")
@@ -116,36 +118,51 @@ class Explorer(exploring.Explore):
 
 
 def _require_steps(result: ExplorationResult, workers: Mapping[str, object]) -> None:
-    """Raises :class:`Unexplorable` if a process has sent nothing in any order: that nothing was
-    wrong then says nothing."""
+    """Raises :class:`Unexplorable` if a worker that makes its own connections has sent nothing in
+    any order: that nothing was wrong then says nothing."""
     __tracebackhide__ = True
     sent = {name for outcome in result.outcomes for name, _ in outcome.lanes}
     for name, work in workers.items():
-        if name not in sent and isinstance(work, ProcessCommand):
-            raise Unexplorable(f"{name}, {work}, sends no command: does it use {VARIABLE}?")
+        if name not in sent and _start(work) is not None:
+            place = VARIABLE if isinstance(work, ProcessCommand) else "the URL that it is given"
+            raise Unexplorable(f"{name}, {work}, sends no command: does it use {place}?")
 
 
-def _worker(work: Work | exploring.Program) -> FunctionWorker | ProcessWorker:
+def _start(work: object) -> Start | None:
+    """Return what starts a worker that makes its own connections; ``None`` for a function of a
+    client."""
     if isinstance(work, ProcessCommand):
-        return ProcessWorker(work)
-    return FunctionWorker(cast(Work, work))
+        return partial(RunningProcess, work)
+    if is_coroutine_function(work):
+        return partial(RunningCoroutine, cast(exploring.AsyncWork, work))
+    return None
 
 
-def _turns(name: str, work: Work | exploring.Program, bench: Bench) -> OrderWorker:
-    if isinstance(work, ProcessCommand):
-        return ProcessTurns(name, work, bench)
-    return FunctionTurns(name, cast(Work, work), bench)
+def _worker(work: AnyWorker) -> FunctionWorker | HeldWorker:
+    start = _start(work)
+    return FunctionWorker(cast(Work, work)) if start is None else HeldWorker(start)
 
 
-def _check_functions(
-    functions: Mapping[str, object], *, optional: bool = False, processes: bool = False
-) -> None:
+def _turns(name: str, work: AnyWorker, bench: Bench) -> OrderWorker:
+    start = _start(work)
+    if start is None:
+        return FunctionTurns(name, cast(Work, work), bench)
+    return HeldTurns(name, start, bench)
+
+
+def _check_workers(workers: Mapping[str, object]) -> None:
+    for name, worker in workers.items():
+        if is_coroutine_function(worker):
+            require_no_loop()
+        elif not callable(worker) and not isinstance(worker, ProcessCommand):
+            allowed = "a function of a client, a coroutine function of a URL, or a process"
+            raise TypeError(f"{name} is {allowed}, and not {worker!r}")
+
+
+def _check_functions(functions: Mapping[str, object]) -> None:
     for name, function in functions.items():
-        if callable(function) or (optional and function is None):
-            continue
-        if not (processes and isinstance(function, ProcessCommand)):
-            more = ", or a process" if processes else ""
-            raise TypeError(f"{name} is a function of a client{more}, and not {function!r}")
+        if is_coroutine_function(function) or not (function is None or callable(function)):
+            raise TypeError(f"{name} is a function of a client, and not {function!r}")
 
 
 def _check_bounds(most: int | None, seconds: float | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from penstock.explore.bench import EARLIER, START, Bench
+from penstock.explore.bench import EARLIER, START, Bench, called
 from penstock.explore.gate import (
     GatedClient,
     GatedConnection,
@@ -88,7 +88,7 @@ class FunctionWorker:
         error = ""
         try:
             with sleeping_by(gate.sleep):
-                self._function(client.client)
+                called(self._function, client.client)
         except LifeOver:
             gate.end()  # Before Python finds what the worker has left behind.
         except Unexplorable:
@@ -173,8 +173,7 @@ class CrashGate:
         name = shown[0]
         queued = connection.in_transaction and name not in ("EXEC", "DISCARD")
         connection.in_transaction = queued or name == "MULTI"
-        second = shown[1].upper() if len(shown) > 1 else ""
-        return Call(shown, self._bench.reads(name, second) and name != "EXEC", queued)
+        return self._bench.call(shown, queued)
 
     def _due(self) -> PlannedFault | None:
         pending = self._situation.pending

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
-from penstock.explore.bench import Bench
+from penstock.explore.bench import Bench, called
 from penstock.explore.footprints import NOTHING, Footprint, TransactionFootprint, joined
 from penstock.explore.gate import (
     GatedClient,
@@ -57,7 +57,7 @@ class FunctionTurn(Turn):
     def _run(self, function: Callable[[Any], object]) -> None:
         try:
             with sleeping_by(self.sleep):
-                function(self._client.client)
+                called(function, self._client.client)
         except LifeOver:
             self._gone = True  # Before Python finds what the worker has left behind.
         except Unexplorable as error:

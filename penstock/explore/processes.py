@@ -8,10 +8,11 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from penstock.explore.bench import Bench
 from penstock.explore.reins import Reins
@@ -25,6 +26,9 @@ LOOK_MS: Final = 50
 
 LOOK_GONE_MS: Final = 5
 """The same for a process without a connection, which ends as a rule."""
+
+LIFE_S: Final = 30.0
+"""How long a life may take, in real time: the sleeps of a process are as long as they are."""
 
 LINES_OF_ERRORS: Final = 5
 """How many lines of what a process wrote to standard error are told."""
@@ -67,6 +71,9 @@ class RunningProcess:
             self.reins = stack.enter_context(closing(Reins(bench, name)))
             self._process = command.start(self.reins.url, self._errors)
             self._let_go = stack.pop_all().close
+        self.wakes_in_ms = 0
+        self._bench = bench
+        self._until = time.monotonic() + LIFE_S
         self._state = "absent"
         self._killed = False
 
@@ -78,12 +85,21 @@ class RunningProcess:
         until, ms = ("held,parked,gone", LOOK_MS)
         if self._state == "gone":
             until, ms = ("held,parked", LOOK_GONE_MS)
-        self._state = self.reins.state(until, ms)["state"]
+        self._state = self.reins.state(until, ms)
         if self._state in ("held", "parked"):
             return self._state
         # What it has started may go on when it has ended well itself.
         alone = self._state in ("gone", "absent") or self._process.returncode
         return "ended" if over and alone else ""
+
+    def held(self) -> list[dict[str, Any]]:
+        """Return the clients whose commands are held, in the order in which they came: another
+        choice would depend on what has come yet."""
+        return self.reins.held()
+
+    def is_woken(self) -> bool:
+        """Whether it waits in no command any more."""
+        return not self._bench.is_parked(self.reins.name)
 
     @property
     def last_words(self) -> str:
@@ -95,9 +111,18 @@ class RunningProcess:
         lines = self._errors.read().decode("utf-8", "backslashreplace").strip().splitlines()
         return "\n    ".join([f"status {status}", *lines[-LINES_OF_ERRORS:]])
 
-    def stop(self) -> None:
-        """Stops it where it is, so that it does not see what happens until it is killed."""
+    def overdue(self, sent: int) -> str:
+        """Return what is told of it if it has taken too long."""
+        late = time.monotonic() > self._until
+        return f"it has not ended within {LIFE_S:g} s" if late else ""
+
+    def crash(self, client: Mapping[str, Any], executed: bool) -> None:
+        """Kills it, before a command was executed, or after that. It does not see what becomes of
+        the command: it is stopped before."""
         self._signal(signal.SIGSTOP)
+        self.reins.release(client, "NOREPLY" if executed else "CLOSE")
+        self.kill()
+        self.reins.state("gone,absent", round(LIFE_S * 1000))
 
     def kill(self) -> None:
         """Ends it and all that it has started, at once."""

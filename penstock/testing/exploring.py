@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Work = Callable[[Any], object]
 """A function of a client of redis-py, which returns strings."""
+
+
+AsyncWork = Callable[[str], Coroutine[Any, Any, object]]
+"""A coroutine function of a URL, with clients of its own."""
 
 
 class Program(Protocol):
@@ -16,6 +20,10 @@ class Program(Protocol):
     @property
     def command(self) -> tuple[str, ...]:
         """Return the words of its command line."""
+
+
+AnyWorker = Work | AsyncWork | Program
+"""What can be explored."""
 
 
 class Outcome(Protocol):
@@ -62,22 +70,23 @@ class Exploration(Protocol):
 class Explore(Protocol):
     """Tries every crash of a worker, or every order of several.
 
-    Functions are given a client as the fixture's ``client``. ``prepare`` makes the data that each
-    try begins with; all other data is deleted. ``invariant`` raises :class:`AssertionError`, or
-    returns a text, if what is left is wrong. Both methods raise :class:`AssertionError`, with a
-    report, if something ends wrong, and :class:`ValueError` for what cannot be asked. Without
-    bounds all is tried; ``most`` is how many are tried at most, and ``seconds`` for how long,
-    chosen by ``seed``.
+    Functions are given a client as the fixture's ``client``. A worker may be a coroutine function
+    as well, which is given a URL; its event loop has the server's time. ``prepare`` makes the data
+    that each try begins with; all other data is deleted. ``invariant`` raises
+    :class:`AssertionError`, or returns a text, if what is left is wrong. Both methods raise
+    :class:`AssertionError`, with a report, if something ends wrong, and :class:`ValueError` for
+    what cannot be asked. Without bounds all is tried; ``most`` is how many are tried at most, and
+    ``seconds`` for how long, chosen by ``seed``.
     """
 
     def crashes(
         self,
-        worker: Work | Program,
+        worker: AnyWorker,
         *,
         prepare: Work | None = None,
         invariant: Work | None = None,
         done: Work | None = None,
-        recover: Work | Program | None = None,
+        recover: AnyWorker | None = None,
         kinds: str | Iterable[str] = ("crash",),
         most: int | None = None,
         seconds: float | None = None,
@@ -111,7 +120,7 @@ class Explore(Protocol):
         most: int | None = None,
         seconds: float | None = None,
         seed: int = 0,
-        **workers: Work | Program,
+        **workers: AnyWorker,
     ) -> Exploration:
         """Runs the commands of workers in every order that can matter, with so many
         ``preemptions`` at most, ``None`` for any number; more than three workers at random."""

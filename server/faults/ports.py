@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from server.state.server_state import ServerState
@@ -75,13 +75,25 @@ class WorkerPorts:
         self._state = state
         self.stir = stir
         self.protocol: Callable[[], asyncio.Protocol]
+        self._closing: Callable[[], Iterable[asyncio.Transport]]
         self.by_name: dict[bytes, Port] = {}
         self._names: dict[str, bytes] = {}
         """The name of each port by its address, which its clients see at their other end."""
 
-    def serve(self, protocol: Callable[[], asyncio.Protocol]) -> None:
-        """Lets this make what serves each connection."""
+    def serve(
+        self,
+        protocol: Callable[[], asyncio.Protocol],
+        closing: Callable[[], Iterable[asyncio.Transport]],
+    ) -> None:
+        """Lets this make what serves each connection; ``closing`` returns those that are being
+        closed, of which their clients know nothing yet."""
         self.protocol = protocol
+        self._closing = closing
+
+    def is_closing(self, port: Port) -> bool:
+        """Whether a connection that came by a port is being closed."""
+        address = HOST, port.number
+        return any(each.get_extra_info("sockname") == address for each in self._closing())
 
     def name_of(self, session: Session) -> bytes:
         """Return the name of the port that a client came in by; of other clients that of CLIENT

@@ -50,7 +50,8 @@ class Workers:
 
     def describe(self, session: Session) -> Reply:
         """Tells what a client does: the fault that holds it (0: none), when its wait ends by itself
-        (Unix milliseconds, -1: never), and the words it is held or parked with."""
+        (Unix milliseconds, -1: never), how many bytes of replies have not left, and the words it is
+        held or parked with."""
         fault, until, words, state = 0, -1, Arguments(), self._state_of(session)
         hold, waiter = self._holds.held.get(session), session.waiter
         if hold is not None:
@@ -67,6 +68,7 @@ class Workers:
                 ("state", Bulk(state.encode())),
                 ("fault", fault),
                 ("until", until),
+                ("unsent", session.link.waiting_bytes()[1]),
                 ("words", [Bulk(word) for word in words]),
             ]
         )
@@ -95,7 +97,7 @@ class Workers:
         for name in sorted(found or {pattern: []}):
             states = set(map(self._state_of, found.get(name, [])))
             port = ports.get(name)
-            if port is not None and port.is_awaited:
+            if port is not None and (port.is_awaited or self._ports.is_closing(port)):
                 states.add(BUSY)
             elif not states:
                 states.add(GONE if port is None or port.connections else ABSENT)

@@ -252,6 +252,7 @@ class Connection(asyncio.Protocol):
         """Forgets the client and everything it waits for."""
         self._peers.open.pop(self, None)
         self._leave()
+        self._server.interception.stir()
 
     # --- requests and replies -------------------------------------------------------------
 

@@ -42,13 +42,17 @@ class Listener:
         self.connections = Connections(Adder(services), RoundOutput(services.traffic.turns))
         self._listeners: list[asyncio.Server] = []
         self._socket_path: str | None = None
-        services.interception.ports.serve(self._connection)
+        services.interception.ports.serve(self._connection, self._closing)
         for setting in ("proto-max-bulk-len", "client-query-buffer-limit"):
             self._state.config.listen(setting, self._limit_arguments)
 
     def _limit_arguments(self, length: int) -> None:
         for connection in self.connections.open:
             connection.limit_arguments()
+
+    def _closing(self) -> list[asyncio.Transport]:
+        """Return the connections without a client that are open still."""
+        return [each.transport for each in self.connections.open if each.session is None]
 
     async def start(self) -> None:
         """Listens on the configured addresses; raises :class:`ListenError`."""

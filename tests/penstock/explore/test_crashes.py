@@ -286,7 +286,10 @@ def test_what_cannot_be_asked_is_refused(
 def test_what_is_no_function_is_refused(penstock: Penstock) -> None:
     with pytest.raises(TypeError, match="invariant is a function of a client, and not 15"):
         penstock.explore.crashes(only_new, invariant=15)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="worker is a function of a client, or a process, and not"):
+    with pytest.raises(
+        TypeError,
+        match="worker is a function of a client, a coroutine function of a URL, or a process",
+    ):
         penstock.explore.crashes("node worker.mjs")  # type: ignore[arg-type]
 
 

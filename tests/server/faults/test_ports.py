@@ -57,6 +57,33 @@ def test_a_client_of_a_port_is_held_like_any_other(ann: Client, driver: Client) 
     ann.receive(PONG)
 
 
+@pytest.mark.parametrize("action", ["CLOSE", "NOREPLY"])
+def test_a_worker_is_gone_when_its_client_can_know_it(driver: Client, action: str) -> None:
+    port = debug(driver, "PORT OPEN ann")
+    debug(driver, "FAULT ADD GET CLIENT ann HOLD")
+    for _ in range(20):
+        with Client(port) as ann:
+            ann.send("GET k")
+            assert rest(driver, "ann") == {"ann": "held"}
+            debug(driver, f"FAULT RELEASE {debug(driver, 'FAULT HELD')[0]['client']} {action}")
+            assert rest(driver, "ann") == {"ann": "gone"}
+            ann.socket.setblocking(False)
+            assert ann.socket.recv(1) == b""
+
+
+def test_a_reply_that_its_client_does_not_read_is_seen_to_be_unsent(
+    ann: Client, driver: Client
+) -> None:
+    driver.ask("SET", "k", "v" * 10_000_000)
+    ann.send("GET k")
+    [worker] = debug(driver, "FAULT REST ann UNTIL idle")["workers"]
+    assert worker["clients"][0]["unsent"] > 0
+    ann.line()
+    ann.receive(b"v" * 10_000_000 + b"\r\n")
+    [worker] = debug(driver, "FAULT REST ann UNTIL idle")["workers"]
+    assert worker["clients"][0]["unsent"] == 0
+
+
 def test_closing_a_port_ends_its_connections_alone(
     penstock: PenstockThread, ann: Client, driver: Client
 ) -> None:

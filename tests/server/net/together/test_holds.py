@@ -94,8 +94,8 @@ def test_who_is_held_is_told_in_the_order_in_which_that_began(
             pass
         told = {"name": "w", "user": "default", "state": "held", "fault": 1, "until": -1}
         assert debug(driver, "FAULT HELD") == [
-            {"client": numbers[0], **told, "db": 3, "words": ["SET", "k", "v"]},
-            {"client": numbers[1], **told, "db": 0, "words": ["GET", "k"]},
+            {"client": numbers[0], **told, "db": 3, "unsent": 0, "words": ["SET", "k", "v"]},
+            {"client": numbers[1], **told, "db": 0, "unsent": 0, "words": ["GET", "k"]},
         ]
 
 

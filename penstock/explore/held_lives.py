@@ -1,19 +1,25 @@
-"""Lives of a worker that is a process of any language, known by a port of its own.
+"""Lives of a worker that is known by a port of its own: a process of any language, a coroutine.
 
 The server holds each of its commands, so that a fault can strike between any two of them; a crash
-is SIGKILL while a command is held.
+ends the worker while a command is held.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final
 
 from penstock.explore.bench import EARLIER, START
-from penstock.explore.function_lives import ADVANCES, PATIENCE_MS, Ended, Situation
-from penstock.explore.processes import ProcessCommand, RunningProcess
+from penstock.explore.function_lives import (
+    ADVANCES,
+    ALL_ADVANCES,
+    PATIENCE_MS,
+    SLEEPS,
+    Ended,
+    Situation,
+)
+from penstock.explore.reins import ReinedWorker, Start
 from penstock.explore.results import Life
 from penstock.explore.scenarios import (
     CONNECTION_AFTER,
@@ -26,51 +32,46 @@ from penstock.explore.scenarios import (
 )
 from penstock.explore.traces import UNCOUNTED, Call, waits
 
-LIFE_S: Final = 30.0
-"""How long a process may take, in real time: its own sleeps are as long as they are."""
-
 LOOKING: Final = frozenset({"XAUTOCLAIM", "XREADGROUP"})
 """Commands that look for work, beside those that only read."""
 
 BEYOND: Final = 1_000
-"""How many commands a process may send one after the other while no work is left."""
+"""How many commands a worker may send one after the other while no work is left."""
 
 _numbers = count(1)
 
 
-class ProcessWorker:
-    """A worker that is a process."""
+class HeldWorker:
+    """A worker that is started for each life anew."""
 
-    def __init__(self, command: ProcessCommand) -> None:
-        self._command = command
+    def __init__(self, start: Start) -> None:
+        self._start = start
 
     def live(self, situation: Situation) -> Ended:
-        """Runs the process until it ends, crashes, or is at rest."""
-        name = f"penstock-explore-{next(_numbers)}"
-        process = RunningProcess(self._command, situation.bench, name)
-        life = _ProcessLife(situation, process)
+        """Runs the worker until it ends, crashes, or is at rest."""
+        running = self._start(situation.bench, f"penstock-explore-{next(_numbers)}")
         try:
+            life = _HeldLife(situation, running)
             life.run()
-            process.kill()
+            running.kill()
             return Ended(Life(life.calls, life.struck, life.error), life.crashed)
         finally:
-            process.close()
+            running.close()
 
     def close(self) -> None:
-        """Does nothing: no process outlives its life."""
+        """Does nothing: none outlives its life."""
 
 
-class _ProcessLife:
+class _HeldLife:
     """One life: lets each command run in turn, or a fault strike it."""
 
-    def __init__(self, situation: Situation, process: RunningProcess) -> None:
+    def __init__(self, situation: Situation, running: ReinedWorker) -> None:
         self._situation = situation
         self._bench = situation.bench
-        self._process = process
-        self._reins = process.reins
-        self._until = time.monotonic() + LIFE_S
-        self._advances = 0
-        self._waiting = False
+        self._running = running
+        self._reins = running.reins
+        self._advances = self._all_advances = self._sleeps = 0
+        self._waiting: int | None = None
         self._in_transaction: set[int] = set()
         self._looked: set[str] = set()
         self._beyond = 0
@@ -81,22 +82,23 @@ class _ProcessLife:
         self.crashed = False
 
     def run(self) -> None:
-        """Goes on until the process has ended, has crashed, or is at rest."""
+        """Goes on until the worker has ended, has crashed, or is at rest."""
         while not (self.crashed or self._goes_round):
-            state = self._process.look()
-            if state == "ended" or (state == "parked" and not self._rest()):
+            state = self._running.look()
+            if state == "ended" or (state in ("parked", "idle") and not self._rest()):
                 return
-            for client in self._reins.held()[:1] if state == "held" else ():
+            if state == "asleep" and not self._sleep():
+                return
+            for client in self._running.held()[:1] if state == "held" else ():
                 self._step(client)
-            if time.monotonic() > self._until:
-                if not self._situation.is_done():
-                    self._failed = f"it has not ended within {LIFE_S:g} s"
+            if overdue := self._running.overdue(len(self.calls)):
+                self._failed = "" if self._situation.is_done() else overdue
                 return
 
     @property
     def error(self) -> str:
         """What ended it, if it ended badly by itself."""
-        return self._failed or ("" if self.crashed else self._process.last_words)
+        return self._failed or ("" if self.crashed else self._running.last_words)
 
     # --- commands -------------------------------------------------------------------------
 
@@ -106,7 +108,7 @@ class _ProcessLife:
         if words[0] in UNCOUNTED:
             self._reins.release(client)
             return
-        self._waiting = False
+        self._waiting = None
         call = self._call(client["client"], words)
         self._goes_round = self._looks_again(call)
         if self._goes_round:
@@ -137,14 +139,14 @@ class _ProcessLife:
             self._in_transaction.add(client)
         elif not queued:
             self._in_transaction.discard(client)
-        second = words[1].upper() if len(words) > 1 else ""
-        return Call(words, self._bench.reads(words[0], second) and words[0] != "EXEC", queued)
+        return self._bench.call(words, queued)
 
     def _pass(self, client: Mapping[str, Any], call: Call) -> None:
         self.calls.append(call)
-        self._waiting = waits(call.words) and not call.queued
-        if call.writes and not self._waiting:
-            self._advances = 0
+        if waits(call.words) and not call.queued:
+            self._waiting = client["client"]
+        elif call.writes and call.name not in LOOKING:  # It may have found nothing.
+            self._advances = self._sleeps = 0
         self._reins.release(client)
 
     def _strike(self, client: Mapping[str, Any], call: Call) -> None:
@@ -157,7 +159,8 @@ class _ProcessLife:
             return
         self.calls.append(call)
         if fault.kind in (CRASH_BEFORE, CRASH_AFTER):
-            self._crash(client, executed=fault.kind == CRASH_AFTER)
+            self._running.crash(client, executed=fault.kind == CRASH_AFTER)
+            self.crashed = True
             return
         if fault.kind in (FAILOVER, POWER_CUT):
             self._bench.lose(EARLIER if fault.kind == FAILOVER else START)
@@ -165,25 +168,33 @@ class _ProcessLife:
         if fault.kind in (FAILOVER, POWER_CUT):
             self._reins.lose_connections()
 
-    def _crash(self, client: Mapping[str, Any], *, executed: bool) -> None:
-        """Kills the process, which never sees what becomes of its command: it is stopped before."""
-        self._process.stop()
-        self._reins.release(client, "NOREPLY" if executed else "CLOSE")
-        self._process.kill()
-        self.crashed = True
-        self._reins.state("gone,absent", round(LIFE_S * 1000))
-
     # --- time -----------------------------------------------------------------------------
 
     def _rest(self) -> bool:
-        """Lets time pass for a process that waits in a command; whether it may go on."""
-        if self._waiting:
-            # As time has to pass, this read finds nothing; it would be a command more or less.
-            self.calls.pop()
-            self._waiting = False
+        """Lets time pass for a worker that waits for others; whether it may go on."""
+        self._take_back()
         only_once = self._situation.done is None and self._advances > 0
-        if self._situation.is_done() or only_once or self._advances >= ADVANCES:
+        too_often = self._advances >= ADVANCES or self._all_advances >= ALL_ADVANCES
+        if self._situation.is_done() or only_once or too_often:
             return False
         self._advances += 1
+        self._all_advances += 1
         self._bench.advance(PATIENCE_MS)
         return True
+
+    def _sleep(self) -> bool:
+        """Lets time pass until a worker wakes up that sleeps; whether it may go on. It is at rest
+        when it has slept, and no work was left nor done."""
+        if self._sleeps >= SLEEPS or (self._sleeps and self._situation.is_done()):
+            self._take_back()
+            return False
+        self._sleeps += 1
+        self._bench.advance(self._running.wakes_in_ms)
+        return True
+
+    def _take_back(self) -> None:
+        """Takes back a read that finds nothing, as time has to pass, or the worker is at rest: it
+        would be a command more or less."""
+        if self._waiting in [client["client"] for client in self._reins.found("parked")]:
+            self.calls.pop()
+        self._waiting = None

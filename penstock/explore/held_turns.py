@@ -1,8 +1,5 @@
-"""Workers that are processes, in orders: the server holds their commands until it is their turn.
-
-A process with several connections has its commands in the order in which they were held; what its
-own threads and tasks do among each other is not tried.
-"""
+"""Workers that are processes or coroutines, in orders: the server holds their commands until it is
+their turn. What the threads and tasks of one of them do among each other is not tried."""
 
 from __future__ import annotations
 
@@ -12,19 +9,19 @@ from typing import Any
 
 from penstock.explore.bench import Bench
 from penstock.explore.footprints import TransactionFootprint
-from penstock.explore.processes import ProcessCommand, RunningProcess
+from penstock.explore.reins import Start
 from penstock.explore.results import Unexplorable
 from penstock.explore.traces import UNCOUNTED, Call
-from penstock.explore.turns import COMPUTING, ENDED, HELD, PARKED, Turn, worker_name
+from penstock.explore.turns import ASLEEP, COMPUTING, ENDED, HELD, PARKED, Turn, worker_name
 
 
-class ProcessTurn(Turn):
-    """A process in one order."""
+class HeldTurn(Turn):
+    """A worker in one order."""
 
-    def __init__(self, name: str, command: ProcessCommand, bench: Bench) -> None:
+    def __init__(self, name: str, start: Start, bench: Bench) -> None:
         super().__init__(name, bench)
-        self._process = RunningProcess(command, bench, worker_name(name))
-        self._reins = self._process.reins
+        self._running = start(bench, worker_name(name))
+        self._reins = self._running.reins
         self._held: Mapping[str, Any] = {}
         self._queued: list[str] = []
         self._transactions: dict[int, TransactionFootprint] = {}
@@ -37,23 +34,29 @@ class ProcessTurn(Turn):
         self.state = COMPUTING
 
     def wait(self) -> None:
-        """Waits until a command of the process is held or waits, or until it has ended."""
+        """Waits until a command of the worker is held or waits, or until it has ended."""
         until = time.monotonic() + self.TIMEOUT_S
         while self.state == COMPUTING:
             if time.monotonic() > until:
                 raise self.too_long()
-            state = self._process.look()
+            state = self._running.look()
             if state == "held":
                 self._take_first()
-            elif state == "parked":
-                self.state = PARKED
+            elif state == "asleep":
+                self.state, self.wakes_in_ms = ASLEEP, self._running.wakes_in_ms
             elif state == "ended":
-                self.state, self.error = ENDED, self._process.last_words
+                self.state, self.error = ENDED, self._running.last_words
+            elif state:
+                self.state = PARKED
+
+    def is_woken(self) -> bool:
+        """Whether the worker waited, and that is over."""
+        return self.state in (PARKED, ASLEEP) and self._running.is_woken()
 
     def _take_first(self) -> None:
         """Takes the command that was held first for the next step. What the client sends by itself
         is none, nor is what is queued in a transaction, which EXEC runs: they pass."""
-        for client in self._reins.held():
+        for client in self._running.held():
             name, *rest = client["words"]
             words = (name.upper(), *rest)
             if words[0] in UNCOUNTED:
@@ -73,25 +76,25 @@ class ProcessTurn(Turn):
         self.commands, self._queued = self._queued, []
 
     def end(self) -> None:
-        """Kills the process."""
-        self._process.kill()
+        """Ends the worker where it is."""
+        self._running.kill()
 
     def join(self) -> None:
         """Ends its connections, and what was held on them."""
-        self._process.close()
+        self._running.close()
 
 
-class ProcessTurns:
-    """A worker that is a process of its own in each order."""
+class HeldTurns:
+    """A worker that is started in each order anew."""
 
-    def __init__(self, name: str, command: ProcessCommand, bench: Bench) -> None:
+    def __init__(self, name: str, start: Start, bench: Bench) -> None:
         self._name = name
-        self._command = command
+        self._start = start
         self._bench = bench
 
-    def start(self) -> ProcessTurn:
-        """Starts a process."""
-        return ProcessTurn(self._name, self._command, self._bench)
+    def start(self) -> HeldTurn:
+        """Starts the worker."""
+        return HeldTurn(self._name, self._start, self._bench)
 
     def close(self) -> None:
-        """Does nothing: no process outlives its order."""
+        """Does nothing: none outlives its order."""

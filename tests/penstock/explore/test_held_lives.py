@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.explore import process_lives, processes
+from penstock.explore import held_lives, processes
 from penstock.testing import Penstock, exploring
 from tests.penstock.explore.processes import (
     MENDED,
@@ -112,7 +112,7 @@ def test_a_process_that_writes_whenever_it_looks_is_at_rest_when_it_has_done_so_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session.only = "crash-before@0"
-    monkeypatch.setattr(process_lives, "BEYOND", 20)
+    monkeypatch.setattr(held_lives, "BEYOND", 20)
     beating = program(POLLING.replace("while True:", "while True:\n    ask('INCR', 'beat')"))
     options: dict[str, Any] = {"prepare": fill, "invariant": counted_once, "done": empty}
     [outcome] = penstock.explore.crashes(beating, **options).outcomes
@@ -137,7 +137,7 @@ def test_what_a_process_says_before_it_fails_is_told(penstock: Penstock, program
 def test_a_process_that_does_not_end_is_given_up(
     penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
+    monkeypatch.setattr(processes, "LIFE_S", 0.3)
     lines = report(penstock, program("import time; time.sleep(600)"))
     assert "it has not ended within 0.3 s" in "\n".join(lines)
 
@@ -145,7 +145,7 @@ def test_a_process_that_does_not_end_is_given_up(
 def test_a_process_that_never_stops_asking_is_given_up(
     penstock: Penstock, program: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_lives, "LIFE_S", 0.3)
+    monkeypatch.setattr(processes, "LIFE_S", 0.3)
     lines = report(penstock, program("while True: ask('INCR', 'n')"))
     assert "it has not ended within 0.3 s" in "\n".join(lines)
 
