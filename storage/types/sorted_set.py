@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection as Sized
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
+from operator import itemgetter
 from random import randrange
 from typing import Final
 
@@ -247,8 +248,7 @@ class SortedSet(Collection):
 
     def words(self, key: bytes) -> Iterator[Words]:
         """ZADDs."""
-        texts = ((b"%.17g" % score, member) for score, member in self.ordered())
-        return in_portions((ZADD, key), chain.from_iterable(texts), 2)
+        return in_portions((ZADD, key), chain.from_iterable(map(_words, self.ordered())), 2)
 
     def sample(self) -> Sequence[int]:
         """How many bytes some members have, with what their scores take."""
@@ -289,6 +289,10 @@ def _place_of(blocks: list[Block], count: int, rank: int) -> tuple[int, int]:
     return at, rank - start
 
 
+def _words(item: Item) -> Words:
+    return b"%.17g" % item[0], item[1]
+
+
 class _InOrder(Sized[bytes]):
     """The members of a sorted set, in its order. It knows no more of it than its tables, or neither
     would go before the garbage collector comes."""
@@ -303,7 +307,7 @@ class _InOrder(Sized[bytes]):
         return len(self.scores)
 
     def __iter__(self) -> Iterator[bytes]:
-        return (member for _, member in chain.from_iterable(self.blocks))
+        return map(itemgetter(1), chain.from_iterable(self.blocks))
 
     def __contains__(self, member: object) -> bool:
         return member in self.scores
