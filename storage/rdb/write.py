@@ -222,7 +222,9 @@ def _sorted_set_type(value: SortedSet, version: int) -> int:
 def _sorted_set(value: SortedSet, version: int) -> Iterator[bytes]:
     """Every member with its score, from the last on: so Redis adds each before all others."""
     yield length(len(value))
-    for score, member in reversed(value.items(0, len(value))):
+    items = value.items(0, len(value))
+    items.reverse()
+    for score, member in items.pairs():
         yield string(member) + pack("<d", score)
 
 

@@ -2,13 +2,15 @@
 
 The order is by score, then by the bytes of the member. It is kept in blocks of up to
 :data:`MOST` items: where one belongs is found by bisection over the first items of the blocks, then
-within a block. So adding one to a million takes hardly longer than adding one to a thousand; the
-rank of an item takes a sum over the lengths of the blocks up to it.
+within a block. Scores lie side by side there, so a search touches little memory, and adding one to
+a million takes little more than adding one to a thousand; the rank of an item takes a sum over the
+lengths of the blocks up to it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection as Sized
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -26,16 +28,65 @@ MOST: Final = 512
 FEWEST: Final = MOST // 2
 """Two blocks beside each other have more items than this."""
 
-_ITEM_BYTES: Final = 110
+_ITEM_BYTES: Final = 48
 """What a member takes for its score, twice, and its place in the order."""
 
 Item = tuple[float, bytes]
 """A score and its member."""
 
-Place = tuple[float] | tuple[float, bytes]
-"""An item, or a score alone, which stands before all items with that score."""
 
-Block = list[Item]
+class Items:
+    """Members and their scores, in order."""
+
+    __slots__ = ("members", "scores")
+
+    def __init__(self, members: list[bytes], scores: array[float]) -> None:
+        self.members = members
+        self.scores = scores
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def pairs(self) -> Iterator[Item]:
+        """Return them one by one."""
+        return zip(self.scores, self.members, strict=True)
+
+    def reverse(self) -> None:
+        """Turns the order."""
+        self.members.reverse()
+        self.scores.reverse()
+
+    def place(self, score: float, member: bytes) -> int:
+        """How many of them stand before an item, which may be there or not."""
+        scores = self.scores
+        at = bisect_left(scores, score)
+        if at == len(scores) or scores[at] != score:
+            return at
+        return bisect_left(self.members, member, at, bisect_right(scores, score, at))
+
+    def insert(self, at: int, score: float, member: bytes) -> None:
+        """Puts an item at a place."""
+        self.members.insert(at, member)
+        self.scores.insert(at, score)
+
+    def part(self, start: int, stop: int) -> Items:
+        """Return some of them."""
+        return Items(self.members[start:stop], self.scores[start:stop])
+
+    def extend(self, others: Items) -> None:
+        """Adds others behind them."""
+        self.members.extend(others.members)
+        self.scores.extend(others.scores)
+
+    def cut(self, start: int, stop: int) -> None:
+        """Removes some of them."""
+        del self.members[start:stop]
+        del self.scores[start:stop]
+
+
+def items_of(pairs: Sequence[Item]) -> Items:
+    """Return items that are given one by one."""
+    return Items([member for _, member in pairs], array("d", [score for score, _ in pairs]))
 
 
 class SortedSet(Collection):
@@ -46,8 +97,8 @@ class SortedSet(Collection):
     def __init__(self, limits: CollectionLimits) -> None:
         super().__init__(limits)
         self.scores: dict[bytes, float] = {}
-        self._blocks: list[Block] = []
-        self._firsts: list[Item] = []
+        self._blocks: list[Items] = []
+        self._firsts = items_of(())
         self.members = RankedMembers(self.scores, self._blocks)
         self._large = not limits.zset_max_listpack_entries
 
@@ -73,30 +124,41 @@ class SortedSet(Collection):
             if self.members.index is not None:
                 self.members.index.add(member)
         else:
-            self._take_out((former, member))
+            self._take_out(former, member)
         if not self._large:
             score += 0.0  # A small value of Redis does not know -0 from 0.
         scores[member] = score
-        self._insert((score, member))
+        self._put_in(score, member)
 
-    def _insert(self, item: Item) -> None:
-        blocks, firsts = self._blocks, self._firsts
-        at = bisect_right(firsts, item) - 1
-        if at < 0:
-            if not firsts:
-                blocks.append([item])
-                firsts.append(item)
-                return
-            at = 0
-            firsts[0] = item
+    def _put_in(self, score: float, member: bytes) -> None:
+        blocks = self._blocks
+        at = max(self._firsts.place(score, member) - 1, 0)
+        if not blocks:
+            self._add_block(0, Items([member], array("d", [score])))
+            return
         block = blocks[at]
-        insort(block, item)
+        place = block.place(score, member)
+        block.insert(place, score, member)
+        if not place:
+            self._note_first(at)
         if len(block) > MOST:
             # Scores are often times: what is full at the end stays full.
             kept = MOST // 2 if at + 1 < len(blocks) else MOST
-            blocks.insert(at + 1, block[kept:])
-            firsts.insert(at + 1, block[kept])
-            del block[kept:]
+            self._add_block(at + 1, block.part(kept, MOST + 1))
+            block.cut(kept, MOST + 1)
+
+    def _add_block(self, at: int, block: Items) -> None:
+        self._blocks.insert(at, block)
+        self._firsts.insert(at, block.scores[0], block.members[0])
+
+    def _drop_block(self, at: int) -> None:
+        del self._blocks[at]
+        self._firsts.cut(at, at + 1)
+
+    def _note_first(self, at: int) -> None:
+        block, firsts = self._blocks[at], self._firsts
+        firsts.scores[at] = block.scores[0]
+        firsts.members[at] = block.members[0]
 
     def fill(self, scores: dict[bytes, float]) -> None:
         """Gives an empty set all these members at once."""
@@ -104,10 +166,9 @@ class SortedSet(Collection):
         if not self._large:
             scores = {member: score + 0.0 for member, score in scores.items()}
         self.scores.update(scores)
-        items = sorted(zip(scores.values(), scores.keys(), strict=True))
-        for start in range(0, len(items), MOST):
-            self._blocks.append(items[start : start + MOST])
-            self._firsts.append(items[start])
+        pairs = sorted(zip(scores.values(), scores.keys(), strict=True))
+        for start in range(0, len(pairs), MOST):
+            self._add_block(len(self._blocks), items_of(pairs[start : start + MOST]))
         if len(self._blocks) > 1:
             self._mend(len(self._blocks) - 1)
 
@@ -116,50 +177,56 @@ class SortedSet(Collection):
         score = self.scores.pop(member, None)
         if score is None:
             return False
-        self._take_out((score, member))
+        self._take_out(score, member)
         if self.members.index is not None:
             self.members.index.discard(member)
         return True
 
-    def _take_out(self, item: Item) -> None:
-        at = bisect_right(self._firsts, item) - 1
+    def _take_out(self, score: float, member: bytes) -> None:
+        firsts = self._firsts
+        at = firsts.place(score, member)
+        if at == len(firsts) or firsts.members[at] != member:
+            at -= 1
         block = self._blocks[at]
-        del block[bisect_left(block, item)]
+        place = block.place(score, member)
+        block.cut(place, place + 1)
         self._mend(at)
 
     def _mend(self, at: int) -> None:
         """After items have been removed from a block: removes an empty one, and joins small ones
         that are beside each other."""
-        blocks, firsts = self._blocks, self._firsts
+        blocks = self._blocks
         block = blocks[at]
-        if not block:
-            del blocks[at], firsts[at]
+        if not len(block):
+            self._drop_block(at)
             return
-        firsts[at] = block[0]
+        self._note_first(at)
         if len(block) > FEWEST:
             return
         if at + 1 < len(blocks) and len(block) + len(blocks[at + 1]) <= FEWEST:
-            block += blocks.pop(at + 1)
-            del firsts[at + 1]
+            block.extend(blocks[at + 1])
+            self._drop_block(at + 1)
         if at and len(blocks[at - 1]) + len(block) <= FEWEST:
-            blocks[at - 1] += block
-            del blocks[at], firsts[at]
+            blocks[at - 1].extend(block)
+            self._drop_block(at)
 
     def pop(self, *, low: bool) -> Item:
         """Removes the first item, or the last one; there has to be one."""
-        item = self._firsts[0] if low else self._blocks[-1][-1]
+        block = self._blocks[0] if low else self._blocks[-1]
+        at = 0 if low else -1
+        item = (block.scores[at], block.members[at])
         self.remove(item[1])
         return item
 
-    def take(self, start: int, stop: int) -> list[Item]:
+    def take(self, start: int, stop: int) -> Items:
         """Removes the items of these ranks; returns them."""
         items = self.items(start, stop)
-        if not items:
+        if not len(items):
             return items
         first, place = _place_of(self._blocks, len(self.scores), start)
         self._cut(first, place, len(items))
         scores, index = self.scores, self.members.index
-        for _, member in items:
+        for member in items.members:
             del scores[member]
             if index is not None:
                 index.discard(member)
@@ -170,18 +237,17 @@ class SortedSet(Collection):
 
     def _cut(self, at: int, place: int, count: int) -> None:
         """Removes items from a place in a block on."""
-        blocks, firsts = self._blocks, self._firsts
         while count:
-            block = blocks[at]
+            block = self._blocks[at]
             cut = min(count, len(block) - place)
             count -= cut
             if cut == len(block):
-                del blocks[at], firsts[at]
-                continue
-            del block[place : place + cut]
-            firsts[at] = block[0]
-            at += 1
-            place = 0
+                self._drop_block(at)
+            else:
+                block.cut(place, place + cut)
+                self._note_first(at)
+                at += 1
+                place = 0
 
     # --- order ----------------------------------------------------------------------------
 
@@ -191,39 +257,40 @@ class SortedSet(Collection):
             return sum(map(len, self._blocks[:at]))
         return len(self.scores) - sum(map(len, self._blocks[at:]))
 
-    def before(self, place: Place) -> int:
-        """How many items stand before a place."""
-        at = bisect_left(self._firsts, place) - 1
+    def below(self, score: float, *, included: bool) -> int:
+        """How many items have a lower score, or this one where it is included."""
+        bisect = bisect_right if included else bisect_left
+        at = bisect(self._firsts.scores, score) - 1
         if at < 0:
             return 0
-        return self._blocks_before(at) + bisect_left(self._blocks[at], place)
+        return self._blocks_before(at) + bisect(self._blocks[at].scores, score)
 
-    def rank(self, member: bytes) -> int:
-        """How many items stand before a member, which is there."""
-        return self.before((self.scores[member], member))
+    def before(self, score: float, member: bytes) -> int:
+        """How many items stand before one, which may be there or not."""
+        at = self._firsts.place(score, member) - 1
+        if at < 0:
+            return 0
+        return self._blocks_before(at) + self._blocks[at].place(score, member)
 
-    def items(self, start: int, stop: int) -> list[Item]:
+    def items(self, start: int, stop: int) -> Items:
         """The items of the ranks from ``start`` to below ``stop``, as far as there are any."""
-        found: list[Item] = []
         left = min(stop, len(self.scores)) - start
         if left <= 0:
-            return found
+            return items_of(())
         at, place = _place_of(self._blocks, len(self.scores), start)
-        while left > 0:
-            part = self._blocks[at][place : place + left]
-            found += part
-            left -= len(part)
+        found = self._blocks[at].part(place, place + left)
+        while len(found) < left:
             at += 1
-            place = 0
+            found.extend(self._blocks[at].part(0, left - len(found)))
         return found
 
     def ordered(self) -> Iterator[Item]:
         """Yield all items; none may come or go meanwhile."""
-        return chain.from_iterable(self._blocks)
+        return chain.from_iterable(map(Items.pairs, self._blocks))
 
     def first_score(self) -> float:
         """The lowest score; there has to be one."""
-        return self._firsts[0][0]
+        return self._firsts.scores[0]
 
     # --- as a value -----------------------------------------------------------------------
 
@@ -231,8 +298,8 @@ class SortedSet(Collection):
         """Return a sorted set of its own that is equal to this one."""
         copy = SortedSet(self._limits)
         copy.scores.update(self.scores)
-        copy._blocks += [block[:] for block in self._blocks]
-        copy._firsts += self._firsts
+        copy._blocks += [block.part(0, len(block)) for block in self._blocks]
+        copy._firsts.extend(self._firsts)
         copy._large = self._large
         return copy
 
@@ -247,8 +314,7 @@ class SortedSet(Collection):
 
     def words(self, key: bytes) -> Iterator[Words]:
         """ZADDs."""
-        texts = ((b"%.17g" % score, member) for score, member in self.ordered())
-        return in_portions((ZADD, key), chain.from_iterable(texts), 2)
+        return in_portions((ZADD, key), chain.from_iterable(map(_words, self.ordered())), 2)
 
     def sample(self) -> Sequence[int]:
         """How many bytes some members have, with what their scores take."""
@@ -258,21 +324,25 @@ class SortedSet(Collection):
         """What holds its elements."""
         index = self.members.index
         parts = [] if index is None else index.parts
-        return [self.scores, self._firsts, *self._blocks, *parts]
+        return [self.scores, *[block.members for block in self._blocks], *parts]
 
     def check(self) -> None:
         """Verifies the invariants."""
         blocks = self._blocks
-        items = list(self.ordered())
-        assert items == sorted(zip(self.scores.values(), self.scores.keys(), strict=True))
-        assert self._firsts == [block[0] for block in blocks]
-        assert all(len(block) <= MOST for block in blocks)
+        pairs = list(self.ordered())
+        assert pairs == sorted(zip(self.scores.values(), self.scores.keys(), strict=True))
+        assert list(self._firsts.pairs()) == [next(block.pairs()) for block in blocks]
+        assert all(len(block.members) == len(block.scores) <= MOST for block in blocks)
         assert all(len(one) + len(two) > FEWEST for one, two in pairwise(blocks))
         assert not any(score != score for score in self.scores.values())
         self.members.check()
 
 
-def _place_of(blocks: list[Block], count: int, rank: int) -> tuple[int, int]:
+def _words(item: Item) -> Words:
+    return b"%.17g" % item[0], item[1]
+
+
+def _place_of(blocks: list[Items], count: int, rank: int) -> tuple[int, int]:
     """In which of the blocks, which have so many items, the one of a rank stands, and where in it.
     There has to be one."""
     if 2 * rank < count:
@@ -295,7 +365,7 @@ class _InOrder(Sized[bytes]):
 
     __slots__ = ("blocks", "scores")
 
-    def __init__(self, scores: dict[bytes, float], blocks: list[Block]) -> None:
+    def __init__(self, scores: dict[bytes, float], blocks: list[Items]) -> None:
         self.scores = scores
         self.blocks = blocks
 
@@ -303,7 +373,7 @@ class _InOrder(Sized[bytes]):
         return len(self.scores)
 
     def __iter__(self) -> Iterator[bytes]:
-        return (member for _, member in chain.from_iterable(self.blocks))
+        return chain.from_iterable([block.members for block in self.blocks])
 
     def __contains__(self, member: object) -> bool:
         return member in self.scores
@@ -314,7 +384,7 @@ class RankedMembers(Members):
 
     __slots__ = ("_ordered",)
 
-    def __init__(self, scores: dict[bytes, float], blocks: list[Block]) -> None:
+    def __init__(self, scores: dict[bytes, float], blocks: list[Items]) -> None:
         self._ordered = _InOrder(scores, blocks)
         super().__init__(self._ordered)
 
@@ -322,7 +392,7 @@ class RankedMembers(Members):
         """One member at random; there has to be one."""
         blocks, count = self._ordered.blocks, len(self._ordered)
         at, place = _place_of(blocks, count, randrange(count))
-        return blocks[at][place][1]
+        return blocks[at].members[place]
 
     def picks(self, count: int) -> list[bytes]:
         """So many different members at random, or all from the last to the first, as in Redis, if

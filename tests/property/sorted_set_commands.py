@@ -56,7 +56,6 @@ SORTED_SETS = st.one_of(
     words("ZMPOP", COUNTS, FEW, SIDES),
     words("ZMPOP", "1", KEYS, SIDES, "COUNT", NUMBERS),
     words("ZRANDMEMBER", KEYS, st.sampled_from(["99", "0", "x"]), options(flags("WITHSCORES"))),
-    words("SORT", KEYS, "BY", "nosort", options(flags("DESC"))),
 )  # fmt: skip
 """On a sorted set, or on whatever is at the key."""
 

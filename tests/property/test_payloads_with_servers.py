@@ -1,5 +1,5 @@
-"""Random streams as payloads: what real servers dump is the same here, and what is dumped here is
-the same there."""
+"""Random streams and sorted sets as payloads: what real servers dump is the same here, and what is
+dumped here is the same there."""
 
 from __future__ import annotations
 
@@ -94,6 +94,39 @@ def test_a_stream_is_the_same_on_both_sides(
     assert isinstance(stream, Stream)
     assert real.send("RESTORE", "k", 0, dump(stream, codes.REDIS_7_0), "REPLACE") == b"+OK\r\n"
     assert shown(real.ask("XINFO", "STREAM", "k", "FULL", "COUNT", 0)) == there
+
+
+MEMBERS: Final = st.dictionaries(
+    st.binary(max_size=80) | st.integers(-(2**40), 2**40).map(lambda number: b"%d" % number),
+    st.floats(allow_nan=False) | st.integers(-(2**53), 2**53).map(float),
+    min_size=1,
+    max_size=200,
+)
+
+
+@settings(
+    max_examples=scaled(200),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+@given(MEMBERS, st.sampled_from(["yes", "no"]))
+def test_a_sorted_set_is_the_same_on_both_sides(
+    real: FileServer, members: dict[bytes, float], compression: str
+) -> None:
+    real.send("FLUSHALL")
+    real.send("CONFIG", "SET", "rdbcompression", compression)
+    pairs = [word for member, score in members.items() for word in (repr(score), member)]
+    real.send("ZADD", "k", *pairs)
+    client = Direct().client()
+    assert client.send("RESTORE", "k", 0, real.ask("DUMP", "k")) == b"+OK\r\n"
+    there = real.ask("ZRANGE", "k", 0, -1)
+    assert client.ask("ZRANGE", "k", 0, -1) == there
+    scores = list(map(float, real.ask("ZMSCORE", "k", *there)))
+    assert list(map(float, client.ask("ZMSCORE", "k", *there))) == scores
+    assert client.ask("OBJECT", "ENCODING", "k") == real.ask("OBJECT", "ENCODING", "k")
+    assert real.send("RESTORE", "k", 0, client.ask("DUMP", "k"), "REPLACE") == b"+OK\r\n"
+    assert real.ask("ZRANGE", "k", 0, -1) == there
+    assert list(map(float, real.ask("ZMSCORE", "k", *there))) == scores
 
 
 def commands_of(steps: list[Any]) -> Iterator[Words]:

@@ -29,7 +29,7 @@ from server.state.session import Session
 from storage.engine.effects import ZSET
 from storage.errors import WrongType
 from storage.types.set import SetValue
-from storage.types.sorted_set import Item, SortedSet
+from storage.types.sorted_set import Item, SortedSet, items_of
 
 _STEP: Final = 2_000
 """How many members are looked at in a step."""
@@ -287,7 +287,7 @@ def _list(session: Session, combination: Combination) -> Outcome:
         combination.hold()
         return Steps(_listed_in_steps(combination, resp3))
     scores = result(combination.combined())
-    return listed(sorted(_items(scores)), has_scores, resp3)
+    return listed(items_of(sorted(_items(scores))), has_scores, resp3)
 
 
 def _listed_in_steps(combination: Combination, resp3: bool) -> Work:

@@ -21,7 +21,7 @@ from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import ZSET, Events
 from storage.types.collection import Words
-from storage.types.sorted_set import Item, SortedSet
+from storage.types.sorted_set import Items, SortedSet
 
 _POPPED: Final[dict[bool, Events]] = {True: ((ZSET, "zpopmin"),), False: ((ZSET, "zpopmax"),)}
 _ENDS: Final = (b"MIN", b"MAX")
@@ -36,12 +36,12 @@ def _pop_one(session: Session, key: bytes, value: SortedSet, low: bool) -> bytes
     return bulk(member) + written(score, session.resp3)
 
 
-def _pop_many(session: Session, key: bytes, value: SortedSet, count: int, low: bool) -> list[Item]:
+def _pop_many(session: Session, key: bytes, value: SortedSet, count: int, low: bool) -> Items:
     """Removes up to so many items at an end, and tells so; returns them from that end on."""
     length = len(value)
     most = min(count, length)
     items = value.take(0, most) if low else value.take(length - most, length)
-    if items:
+    if len(items):
         words: Words = (_NAMES[low], key, b"%d" % len(items))
         session.db.changed(key, value, words, _POPPED[low], weight=len(items))
     if not low:
@@ -138,7 +138,9 @@ def _pop_some(session: Session, options: PopOptions) -> Reply:
         value = session.db.collection(key, SortedSet)
         if value is not None:
             items = _pop_many(session, key, value, options.count, options.is_first)
-            pairs = [b"*2\r\n" + bulk(member) + written(score, resp3) for score, member in items]
+            pairs = [
+                b"*2\r\n" + bulk(member) + written(score, resp3) for score, member in items.pairs()
+            ]
             return array([bulk(key), array(pairs)])
     return None
 

@@ -131,7 +131,7 @@ def zrangestore(server: Services, session: Session, args: Arguments) -> Reply:
     """How many members there are."""
     selection = Selection(args, None, first=3, lists=False)
     items = selection.items(set_to_read(session, args[2]))
-    return store(session, args, {member: score for score, member in items}, _STORED)
+    return store(session, args, dict(zip(items.members, items.scores, strict=True)), _STORED)
 
 
 def store(session: Session, args: Arguments, scores: dict[bytes, float], events: Events) -> int:

@@ -3,19 +3,18 @@ and its like."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from math import inf, nextafter
+from collections.abc import Iterable
 from typing import Final
 
 from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
 from server.commands.sorted_sets import errors as zset_errors
-from server.commands.sorted_sets.scores import end_of_range, written
-from server.core.outcomes import Outcome, write_each
+from server.commands.sorted_sets.scores import end_of_range, text_of, written
+from server.core.outcomes import FEW_TEXTS, Outcome, write_each, write_texts
 from server.core.table import Arguments
 from server.runtime.arguments import integer
-from storage.types.sorted_set import Item, SortedSet
+from storage.types.sorted_set import Item, Items, SortedSet, items_of
 
 Span = tuple[int, int]
 """From which rank to below which other one."""
@@ -51,16 +50,9 @@ class ScoreRange:
         least, includes_least = self._least
         most, includes_most = self._most
         return (
-            _before_score(value, least, not includes_least),
-            _before_score(value, most, includes_most),
+            value.below(least, included=not includes_least),
+            value.below(most, included=includes_most),
         )
-
-
-def _before_score(value: SortedSet, score: float, included: bool) -> int:
-    """How many items have a lower score, or this one where it is included."""
-    if not included:
-        return value.before((score,))
-    return len(value) if score == inf else value.before((nextafter(score, inf),))
 
 
 class LexRange:
@@ -94,7 +86,7 @@ def _before_member(value: SortedSet, end: bytes, included: bool) -> int:
     if end == b"+":
         return len(value)
     member = end[1:] + b"\0" if included else end[1:]
-    return value.before((value.first_score(), member))
+    return value.before(value.first_score(), member)
 
 
 Range = RankRange | ScoreRange | LexRange
@@ -162,10 +154,10 @@ class Selection:
             start, stop = stop, start
         return ScoreRange(start, stop) if by == SCORE else LexRange(start, stop)
 
-    def items(self, value: SortedSet | None) -> list[Item]:
+    def items(self, value: SortedSet | None) -> Items:
         """The items of a sorted set that are asked for, in their order."""
         if value is None or self._offset < 0:
-            return []
+            return items_of(())
         start, stop = self._range.span(value)
         if self._reverse:
             stop -= self._offset
@@ -175,7 +167,7 @@ class Selection:
             start += self._offset
             if self._count >= 0:
                 stop = min(stop, start + self._count)
-        items = value.items(start, stop) if start < stop else []
+        items = value.items(start, stop)
         if self._reverse:
             items.reverse()
         return items
@@ -184,9 +176,18 @@ class Selection:
 # --- as a reply ------------------------------------------------------------------------------
 
 
-def listed(items: Sequence[Item], has_scores: bool, resp3: bool) -> Outcome:
+def listed(items: Items, has_scores: bool, resp3: bool) -> Outcome:
     """Items as a reply: the members, each with its score behind it or, in RESP3, beside it."""
-    return listed_each(items, len(items), has_scores, resp3)
+    count = len(items)
+    if not has_scores:
+        return write_texts(b"*%d" % count, items.members)
+    if resp3 or 2 * count > FEW_TEXTS:
+        return listed_each(items.pairs(), count, True, resp3)
+    texts: list[bytes] = []
+    for score, member in items.pairs():
+        texts.append(member)
+        texts.append(text_of(score))
+    return write_texts(b"*%d" % (2 * count), texts)
 
 
 def listed_each(items: Iterable[Item], count: int, has_scores: bool, resp3: bool) -> Outcome:

@@ -256,7 +256,7 @@ def _rank(session: Session, args: Arguments, name: str, reverse: bool) -> Reply:
     score = None if value is None else value.scores.get(args[2])
     if value is None or score is None:
         return NULL_ARRAY if has_score else None
-    rank = value.rank(args[2])
+    rank = value.before(score, args[2])
     if reverse:
         rank = len(value) - 1 - rank
     return [rank, Encoded(written(score, session.resp3))] if has_score else rank

@@ -72,19 +72,22 @@ class Comparison(RuleBasedStateMachine):
         start = int(first * len(self.model))
         stop = start + int(size * len(self.model))
         taken = self.ordered()[start:stop]
-        assert self.value.items(start, stop) == taken
-        assert self.value.take(start, stop) == taken
+        assert list(self.value.items(start, stop).pairs()) == taken
+        assert list(self.value.take(start, stop).pairs()) == taken
         for _, member in taken:
             del self.model[member]
 
     @rule(score=SCORES, member=st.integers(0, 2000))
     def look(self, score: float, member: int) -> None:
         items = self.ordered()
-        assert self.value.before((score,)) == bisect_left(items, (score,))
-        place = (score, b"%d" % member)
-        assert self.value.before(place) == bisect_left(items, place)
+        for each in (score, items[member % len(items)][0] if items else score):
+            lower = sum(other < each for other, _ in items)
+            assert self.value.below(each, included=False) == lower
+            assert self.value.below(each, included=True) == sum(other <= each for other, _ in items)
+            place = (each, b"%d" % member)
+            assert self.value.before(*place) == bisect_left(items, place)
         for rank in range(0, len(items), 97):
-            assert self.value.rank(items[rank][1]) == rank
+            assert self.value.before(*items[rank]) == rank
 
     @rule()
     def copy(self) -> None:
