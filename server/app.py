@@ -27,8 +27,9 @@ ENCODINGS: Final = (
     "list-max-listpack-size",
     *("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value"),
     *("zset-max-listpack-entries", "zset-max-listpack-value"),
+    "hll-sparse-max-bytes",
 )
-"""Settings that tell up to which size a collection has a compact encoding."""
+"""Settings that tell up to which size a value has a compact encoding."""
 
 
 class Server:

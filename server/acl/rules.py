@@ -26,8 +26,8 @@ ABSENT: Final = frozenset(
     b"""
     geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadiusbymember_ro
     geosearch geosearchstore latency|doctor latency|graph lolwut migrate module|load
-    module|loadex module|unload pfadd pfcount pfdebug pfmerge pfselftest vadd vcard vdim vemb
-    vgetattr vinfo vismember vlinks vrandmember vrem vsetattr vsim
+    module|loadex module|unload pfdebug pfselftest vadd vcard vdim vemb vgetattr vinfo vismember
+    vlinks vrandmember vrem vsetattr vsim
     """.split()
 )
 """Commands of Redis 8.0 that are not here. Rules may name them, so that those which were made for

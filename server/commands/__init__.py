@@ -17,6 +17,7 @@ FAMILIES: Final = {
     "lists": ("lists", "moving"),
     "sets": ("sets", "combining"),
     "sorted_sets": ("sorted_sets", "ranges", "pops", "combinations"),
+    "hyperloglog": ("hyperloglog",),
     "scripting": ("scripting",),
     "replication": ("replication",),
     "acl": ("acl",),

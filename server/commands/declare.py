@@ -36,6 +36,7 @@ GROUPS: Final = {
     "delivery": "stream",
     "groups": "stream",
     "hashes": "hash",
+    "hyperloglog": "hyperloglog",
     "keys": "generic",
     "lists": "list",
     "replication": "server",

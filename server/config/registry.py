@@ -116,6 +116,7 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
     Integer("set-max-listpack-value", 64, 0, INT64_MAX),
     Integer("zset-max-listpack-entries", 128, 0, INT64_MAX),
     Memory("zset-max-listpack-value", 64),
+    Memory("hll-sparse-max-bytes", 3000),
     Integer("stream-idmp-duration", 100, 1, 86400),
     Integer("stream-idmp-maxsize", 100, 1, 10000),
     KeyspaceEvents("notify-keyspace-events", ""),
@@ -186,9 +187,8 @@ def _unsupported(reason: str, setting: Setting) -> Setting:
 
 UNUSED: Final = (
     *_unused(
-        "lists are not compressed, and there are no HyperLogLogs",
+        "lists are not compressed",
         Integer("list-compress-depth", 0, 0, INT_MAX),
-        Memory("hll-sparse-max-bytes", 3000),
         Lines("list-max-ziplist-entries"),
         Lines("list-max-ziplist-value"),
     ),

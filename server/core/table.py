@@ -59,6 +59,10 @@ COMMAND_FLAGS: Final = (
 )
 """Every flag of a command, in the order in which COMMAND INFO lists them."""
 
+REPLICATED: Final = frozenset({"pfcount", "publish", "spublish"})
+"""Commands without the flag ``write`` that replicas hear of: a pause of writes holds them back, and
+scripts that only read may not call them."""
+
 KEY_FLAGS: Final = (
     "RO",
     "RW",

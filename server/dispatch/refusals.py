@@ -40,7 +40,7 @@ from protocol import errors
 from server.acl import errors as acl_errors
 from server.clients.access import IN_MULTI, IN_SCRIPT, AccessControl, denial_text
 from server.core import reasons
-from server.core.table import Arguments, Command, find
+from server.core.table import REPLICATED, Arguments, Command, find
 from server.runtime.version import NEWER_COMMANDS, REDIS_VERSION
 from server.state.server_state import ServerState
 from server.state.session import CLIENT, EXEC, FILE, SCRIPT, Session
@@ -200,7 +200,8 @@ def _monitor(on: Refusals, session: Session, command: Command, args: Arguments) 
 
 
 def _reader(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:
-    return errors.SCRIPT_READ_ONLY if command.writes else None
+    heard_of = command.writes or command.fullname in REPLICATED
+    return errors.SCRIPT_READ_ONLY if heard_of else None
 
 
 def _reset(on: Refusals, session: Session, command: Command, args: Arguments) -> str | None:

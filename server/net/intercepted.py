@@ -14,7 +14,7 @@ from typing import Final
 from protocol.replies import NO_REPLY
 from protocol.requests import Request
 from server.core.reasons import FAULTS, PAUSE
-from server.core.table import Command
+from server.core.table import REPLICATED, Command
 from server.dispatch.refusals import is_reset
 from server.faults import errors as fault_errors
 from server.faults import rules
@@ -26,9 +26,6 @@ from server.state.session import Ending, Session
 
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _SPARED: Final = "debug"
-
-REPLICATED: Final = frozenset({"publish", "spublish"})
-"""Commands without the write flag that a pause of writes holds back all the same."""
 
 
 def execute_held(

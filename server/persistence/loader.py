@@ -30,6 +30,9 @@ _BEFORE_EXPIRY: Final = 0
 _SAMPLED: Final = 17
 """One of so many commands is timed. It is a prime, as what clients do repeats itself."""
 
+_KEEPS_COUNT: Final = "pfcount"
+"""The command without the flag ``write`` that changes a value: it keeps what it tells there."""
+
 _now_ns = time.perf_counter_ns
 
 
@@ -193,7 +196,7 @@ class Loader:
             raise LoadError("Penstock does not know this command")
         if refusal is not None:
             raise LoadError(refusal)
-        if not command.writes:
+        if not command.writes and command.name != _KEEPS_COUNT:
             raise LoadError("a command that changes nothing does not belong in the file")
         if command.name == command.fullname:
             self._known[args[0]] = command

@@ -97,7 +97,7 @@ def _discard(blocks: Sequence[Discardable]) -> None:
 
 
 class CollectionLimits:
-    """Settings that hashes, lists and sets follow: up to which sizes Redis keeps them in one piece
+    """Settings that values of many elements follow: up to which sizes Redis keeps them in one piece
     of memory, which their encodings and their order tell; and the :class:`Disposal` that frees what
     they drop."""
 
@@ -105,6 +105,7 @@ class CollectionLimits:
         "disposal",
         "hash_max_listpack_entries",
         "hash_max_listpack_value",
+        "hll_sparse_max_bytes",
         "list_max_listpack_size",
         "set_max_intset_entries",
         "set_max_listpack_entries",
@@ -117,6 +118,7 @@ class CollectionLimits:
         self.disposal = disposal
         self.hash_max_listpack_entries = 512
         self.hash_max_listpack_value = 64
+        self.hll_sparse_max_bytes = 3000
         self.list_max_listpack_size = -2
         self.set_max_intset_entries = 512
         self.set_max_listpack_entries = 128

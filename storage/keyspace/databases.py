@@ -227,6 +227,13 @@ class Database(KeyTable):
             self.emit(Changed(self.index, (key,), words, events, True))
             events = ()
 
+    def edited_by(self, key: bytes, buffer: bytearray, words: Words, event: str) -> None:
+        """Like :meth:`edited`, where one command does the same elsewhere."""
+        news = news_of(event)
+        events = news.replaced if key in self.values else news.created
+        self._place(key, buffer, self.expires.get(key), "raw")
+        self.emit(Changed(self.index, (key,), words, events, True))
+
     def left(self, key: bytes) -> None:
         """Ends an :meth:`edit` of an existing key that changed nothing. The string is no longer
         encoded as an integer or embedded."""

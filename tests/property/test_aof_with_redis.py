@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.property import (
     hash_commands,
+    hyperloglog_commands,
     key_commands,
     list_commands,
     set_commands,
@@ -36,6 +37,7 @@ NO_TRANSACTIONS = (
     key_commands.BITMAPS,
     key_commands.KEYSPACE,
     hash_commands.HASHES,
+    hyperloglog_commands.HYPERLOGLOGS,
     list_commands.LISTS,
     set_commands.SETS,
     sorted_set_commands.ALL,

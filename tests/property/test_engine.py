@@ -11,7 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from storage.engine.effects import Effect
 from storage.keyspace.databases import Keyspace
-from tests.property import hash_commands, list_commands, set_commands, sorted_set_commands
+from tests.property import (
+    hash_commands,
+    hyperloglog_commands,
+    list_commands,
+    set_commands,
+    sorted_set_commands,
+)
 from tests.property import stream_commands as commands
 from tests.support.direct import Direct
 from tests.support.examples import scaled
@@ -39,6 +45,7 @@ class Engine(RuleBasedStateMachine):
             commands.NEWER,
             commands.KEYSPACE,
             hash_commands.HASHES,
+            hyperloglog_commands.HYPERLOGLOGS,
             list_commands.LISTS,
             set_commands.SETS,
             sorted_set_commands.ALL,

@@ -10,7 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from hypothesis.strategies import one_of
 
 from tests.conformance.reference import RealServer
-from tests.property import hash_commands, list_commands, set_commands, sorted_set_commands
+from tests.property import (
+    hash_commands,
+    hyperloglog_commands,
+    list_commands,
+    set_commands,
+    sorted_set_commands,
+)
 from tests.property import key_commands as commands
 from tests.property.stream_commands import Strategy, Words
 from tests.property.test_streams_against_redis import RealClient, run
@@ -21,6 +27,7 @@ COMMANDS = {
     "strings": commands.EVERYTHING,
     "hashes": (*hash_commands.EVERYTHING, commands.KEYSPACE),
     "lists": (*list_commands.EVERYTHING, commands.KEYSPACE),
+    "HyperLogLogs": (*hyperloglog_commands.EVERYTHING, commands.KEYSPACE),
     "sets": (*set_commands.EVERYTHING, commands.KEYSPACE),
     "sorted sets": (*sorted_set_commands.EVERYTHING, commands.KEYSPACE),
 }

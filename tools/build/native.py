@@ -45,6 +45,7 @@ ONLY: Final = {
     "server/clients": "access blocking keyspace_events tracking watch",
     "server/commands/connection": "connection",
     "server/commands/hashes": "field_times hashes",
+    "server/commands/hyperloglog": "hyperloglog",
     "server/commands/keys": "counted_keys expiry keys waiting",
     "server/commands/lists": "lists moving",
     "server/commands/sets": "sets",

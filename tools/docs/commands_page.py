@@ -37,6 +37,7 @@ _FAMILIES: Final = {
     "list": ("lists", "Lists", ""),
     "set": ("sets", "Sets", ""),
     "sorted-set": ("sorted-sets", "Sorted sets", ""),
+    "hyperloglog": ("hyperloglogs", "HyperLogLogs", ""),
     "bitmap": ("bitmaps", "Bitmaps", ""),
     "transactions": ("transactions", "Transactions", ""),
     "pubsub": ("pubsub", "Pub/sub", ""),

@@ -41,6 +41,10 @@ FEATURES: Final[dict[str, tuple[list[str], list[str]]]] = {
         ["storage/types/sorted_set.py", "server/commands/sorted_sets/"],
         ["storage/types/test_sorted_set.py", "server/commands/sorted_sets/"],
     ),
+    "HyperLogLogs": (
+        ["storage/types/hyperloglog.py", "server/commands/hyperloglog/"],
+        ["storage/types/test_hyperloglog.py", "server/commands/hyperloglog/"],
+    ),
     "the append-only file": (
         ["storage/aof/", "server/persistence/", "penstock/check_aof.py"],
         ["storage/aof/", "server/persistence/", "durability/", "penstock/test_check_aof.py"],

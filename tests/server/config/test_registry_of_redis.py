@@ -102,7 +102,7 @@ def test_two_names_of_a_setting_have_one_value(
             for each in UNUSED
             if isinstance(each, Choice) and each.mutable
         ),
-        ("hll-sparse-max-bytes", "4"),
+        ("list-compress-depth", "4"),
         ("masterauth", "sesame"),
         ("oom-score-adj-values", "0 100 200"),
         ("replica-announce-ip", "10.0.0.1"),

@@ -359,6 +359,18 @@ def test_a_client_is_held_back_by_a_pause_and_then_answered_in_order(
     client.receive(b"+OK\r\n$1\r\nv\r\n" + PONG)
 
 
+def test_a_pause_of_writes_holds_a_count_back_that_replicas_hear_of(
+    client: Client, other: Client
+) -> None:
+    other.send("PFADD h a", "CLIENT PAUSE 10000 WRITE")
+    other.receive(b":1\r\n+OK\r\n")
+    client.send("PING", "PFCOUNT h")
+    client.receive(PONG)
+    other.send("GETRANGE h 15 15", "CLIENT UNPAUSE")
+    other.receive(b"$1\r\n\x80\r\n+OK\r\n")
+    client.receive(b":1\r\n")
+
+
 def test_a_transaction_that_queues_too_much_is_cut_off(run: Run, connect: Connect) -> None:
     server = run(client_query_buffer_limit="1mb")
     warning = warning_of(server)

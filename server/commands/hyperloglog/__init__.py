@@ -1,0 +1,1 @@
+"""Commands for HyperLogLogs, which are strings."""
