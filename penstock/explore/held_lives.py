@@ -93,6 +93,7 @@ class _HeldLife:
                 self._step(client)
             if overdue := self._running.overdue(len(self.calls)):
                 self._failed = "" if self._situation.is_done() else overdue
+                self._take_back()
                 return
 
     @property
