@@ -52,13 +52,15 @@ class ListValue(Collection):
         """Removes the element at an end; there has to be one."""
         element = self.elements.popleft() if left else self.elements.pop()
         self._bytes -= element_size(element)
-        if self._large:
-            self._shrink()
+        self._shrink()
         return element
 
     def pops(self, count: int, *, left: bool) -> list[bytes]:
         """Removes up to so many elements from an end, the outer ones first."""
-        return [self.pop(left=left) for _ in range(min(count, len(self.elements)))]
+        take = self.elements.popleft if left else self.elements.pop
+        elements = [take() for _ in range(min(count, len(self.elements)))]
+        self._removed(elements)
+        return elements
 
     # --- within ---------------------------------------------------------------------------
 
@@ -85,23 +87,41 @@ class ListValue(Collection):
     def remove(self, element: bytes, count: int) -> int:
         """Removes elements equal to this one: the first ``count``, the last ones if that is
         negative, all for 0. Returns how many."""
+        if count < 0:
+            self.elements.reverse()
+        found = self._remove_first(element, abs(count))
+        if count < 0:
+            self.elements.reverse()
+        if found:
+            self._removed([element] * found)
+        return found
+
+    def _remove_first(self, element: bytes, most: int) -> int:
+        """Removes the first ``most`` equal elements, or all for 0; returns how many."""
+        if most == 1:
+            try:
+                self.elements.remove(element)
+            except ValueError:
+                return 0
+            return 1
         found = self.elements.count(element)
-        most = min(found, abs(count)) if count else found
+        most = min(found, most) if most else found
         if most:
-            kept = _without(reversed(self.elements) if count < 0 else self.elements, element, most)
-            self.elements = deque(reversed(kept) if count < 0 else kept)
-            self._bytes -= most * element_size(element)
-            self._shrink()
+            self.elements = deque(_without(self.elements, element, most))
         return most
 
     def trim(self, start: int, end: int) -> int:
-        """Keeps the elements from an index to below another; returns how many were removed."""
-        removed = start + len(self.elements) - end
-        if removed:
+        """Keeps the elements from an index to below another; returns how many were removed. The
+        fewer elements are handled, those removed or those kept."""
+        behind = len(self.elements) - end
+        if start + behind <= end - start:
+            self.pops(start, left=True)
+            self.pops(behind, left=False)
+        else:
             self.elements = deque(islice(self.elements, start, end))
             self._bytes = _FRAME + sum(map(element_size, self.elements))
             self._shrink()
-        return removed
+        return start + behind
 
     def slice(self, start: int, end: int) -> list[bytes]:
         """The elements from an index to below another, or to the end."""
@@ -119,6 +139,10 @@ class ListValue(Collection):
         if not self._large:
             size = self._bytes + sum(map(len, elements))
             self._large = self._exceeds(size, len(self.elements) + len(elements), 1)
+
+    def _removed(self, elements: Sequence[bytes]) -> None:
+        self._bytes -= sum(map(element_size, elements))
+        self._shrink()
 
     def _shrink(self) -> None:
         if self._large and self.elements:

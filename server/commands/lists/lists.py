@@ -119,18 +119,18 @@ _popper = partial(
 
 
 @_popper("LPOP", summary="Removes elements at the left end of a list.")
-def lpop(server: Services, session: Session, args: Arguments) -> Reply:
+def lpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The element, or null; with a count an array of as many."""
     return _pop(session, args, "lpop", True)
 
 
 @_popper("RPOP", summary="Removes elements at the right end of a list.")
-def rpop(server: Services, session: Session, args: Arguments) -> Reply:
+def rpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The element, or null; with a count an array of as many."""
     return _pop(session, args, "rpop", False)
 
 
-def _pop(session: Session, args: Arguments, name: str, left: bool) -> Reply:
+def _pop(session: Session, args: Arguments, name: str, left: bool) -> Outcome:
     if len(args) > 3:
         raise CommandError(errors.wrong_arity(name))
     key, count = args[1], 1
@@ -143,7 +143,8 @@ def _pop(session: Session, args: Arguments, name: str, left: bool) -> Reply:
         return NULL_ARRAY if len(args) == 3 else None
     if len(args) == 2:
         return bulk(pop_one(session, key, value, left))
-    return [*map(bulk, pop_many(session, key, value, count, left))]
+    elements = pop_many(session, key, value, count, left)
+    return write_texts(b"*%d" % len(elements), elements)
 
 
 def pop_one(session: Session, key: bytes, value: ListValue, left: bool) -> bytes:
@@ -364,7 +365,7 @@ def lrem(server: Services, session: Session, args: Arguments) -> Reply:
     flags="write",
     since="1.0.0",
     summary="Keeps the elements from one index to another.",
-    complexity="O(N) in the length of the list.",
+    complexity="O(N) in the elements that are removed, or in those kept where they are fewer.",
     syntax="key start stop",
     keys=[KeySpec("RW delete")],
 )
