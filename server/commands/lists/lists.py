@@ -358,7 +358,7 @@ def lrem(server: Services, session: Session, args: Arguments) -> Reply:
     flags="write",
     since="1.0.0",
     summary="Keeps the elements from one index to another.",
-    complexity="O(N) in the length of the list.",
+    complexity="O(N) in the elements that are removed, or in those kept where they are fewer.",
     syntax="key start stop",
     keys=[KeySpec("RW delete")],
 )

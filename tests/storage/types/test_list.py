@@ -174,6 +174,15 @@ def test_a_copy_is_a_value_of_its_own() -> None:
     copy.check()
 
 
+def test_what_stays_is_not_touched_where_less_is_removed() -> None:
+    value = a_list(b"a", b"b", b"c", b"d", b"e")
+    elements = value.elements
+    assert value.trim(1, 4) == 2
+    assert value.remove(b"c", -1) == 1
+    assert value.elements is elements
+    assert list(elements) == [b"b", b"d"]
+
+
 def test_commands_of_64_elements_make_it_anew() -> None:
     commands = list(a_list(*[b"%d" % n for n in range(70)]).words(b"k"))
     assert [(words[:3], len(words)) for words in commands] == [
