@@ -190,6 +190,7 @@ class Database(KeyTable):
         words: Iterable[Words],
         events: Events,
         expires_at: int | None = None,
+        weight: int = 1,
     ) -> None:
         """Puts a collection that is not empty at the key, replacing any value and expiry;
         ``words`` are commands that do the same elsewhere."""
@@ -198,7 +199,7 @@ class Database(KeyTable):
         self._place(key, value, expires_at)
         events = news + events
         for command in words:
-            self.emit(Changed(self.index, (key,), command, events, True))
+            self.emit(Changed(self.index, (key,), command, events, True, weight))
             events = ()
 
     def edit(self, key: bytes) -> bytearray:

@@ -33,6 +33,13 @@ LISTS = st.one_of(
     words("RPOPLPUSH", KEYS, KEYS),
     words("LMPOP", st.sampled_from(["1", "2", "0", "x"]), SOME, ENDS),
     words("LMPOP", "1", KEYS, ENDS, "COUNT", INDEXES),
+    words(
+        st.sampled_from(["SORT", "SORT", "SORT_RO"]), KEYS,
+        options(
+            flags("ALPHA", "ASC", "DESC", "FOO"), words("LIMIT", INDEXES, INDEXES),
+            words("GET", st.sampled_from(["#", "*", "nope"])), words("STORE", KEYS),
+        ),
+    ),
 )  # fmt: skip
 """On a list, or on whatever is at the key."""
 

@@ -46,7 +46,7 @@ ONLY: Final = {
     "server/commands/connection": "connection",
     "server/commands/hashes": "field_times hashes",
     "server/commands/hyperloglog": "hyperloglog",
-    "server/commands/keys": "counted_keys expiry keys waiting",
+    "server/commands/keys": "counted_keys expiry keys sorting waiting",
     "server/commands/lists": "lists moving",
     "server/commands/sets": "sets",
     "server/commands/sorted_sets": "combinations pops ranges scores selections sorted_sets",

@@ -3,9 +3,11 @@ be those of other keys."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
+from math import isnan, nan
 from typing import Any, Final
 
 from protocol import errors
@@ -21,11 +23,13 @@ from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import LIST, Events
 from storage.errors import WrongType
-from storage.keyspace.databases import Database
 from storage.types.hash import Hash
 from storage.types.list import ListValue
 from storage.types.set import SetValue
 from storage.types.sorted_set import SortedSet
+
+_NUMBER: Final = re.compile(rb"[^_\s]*")
+"""What a number is made of; Python takes more."""
 
 _STORED: Final[Events] = ((LIST, "sortstore"),)
 
@@ -40,10 +44,14 @@ ELEMENTS: Final[dict[type, Callable[[Any], Iterable[bytes]]]] = {
 class SortOptions:
     """The options of SORT. Raises :class:`CommandError`."""
 
-    __slots__ = ("alpha", "by", "count", "destination", "gets", "offset", "reverse")
+    __slots__ = (
+        "alpha", "by", "count", "destination", "gets", "keeps_order", "offset", "reverse"
+    )  # fmt: skip
 
     def __init__(self, args: Arguments, storing: bool = True) -> None:
         self.by: bytes | None = None
+        self.keeps_order = False
+        """Whether nothing is compared: a pattern was the same key for all elements."""
         self.offset, self.count = 0, -1
         self.gets: list[bytes] = []
         self.reverse = self.alpha = False
@@ -68,17 +76,13 @@ class SortOptions:
     def _take_name(self, word: bytes, name: bytes | None, storing: bool) -> None:
         if name is not None and word == b"BY":
             self.by = name
+            self.keeps_order |= b"*" not in name
         elif name is not None and word == b"GET":
             self.gets.append(name)
         elif name is not None and word == b"STORE" and storing:
             self.destination = name
         else:
             raise CommandError(errors.SYNTAX)
-
-    @property
-    def keeps_order(self) -> bool:
-        """Whether nothing is compared: the pattern is the same key for all elements."""
-        return self.by is not None and b"*" not in self.by
 
     def limit(self, elements: list[bytes]) -> list[bytes]:
         """The elements within the limit."""
@@ -172,29 +176,29 @@ def _store(
         return 0
     value = ListValue(database.keyspace.limits.collections)
     value.push([text or b"" for text in found], left=False)
-    database.put(destination, value, [(b"SORT", *args[1:])], _STORED)
+    words = (b"SORT", *args[1:])
+    database.put(destination, value, [words], _STORED, weight=len(found))
     return len(found)
 
 
 def _sorted(session: Session, key: bytes, options: SortOptions) -> list[bytes | None]:
     """What is answered with, or stored. Raises :class:`CommandError` and :class:`WrongType`."""
     _require_rights(session, options)
-    database = session.db
-    value = database.read(key, touch=not session.no_touch)
+    value = session.db.read(key, touch=not session.no_touch)
     if value is not None and type(value) not in ELEMENTS:
         raise WrongType
     elements = [] if value is None else list(ELEMENTS[type(value)](value))
     unordered = type(value) is SetValue and (options.destination or session.executing)
     if not options.keeps_order:
-        elements = _compared(database, elements, options, options.by, options.alpha)
+        elements = _compared(session, elements, options, options.by, options.alpha)
     elif unordered:
-        elements = _compared(database, elements, options, None, True)
+        elements = _compared(session, elements, options, None, True)
     elif options.reverse and type(value) is not SetValue:
         elements.reverse()
     chosen = options.limit(elements)
     if not options.gets:
         return [*chosen]
-    return [_looked_up(database, pattern, each) for each in chosen for pattern in options.gets]
+    return [_looked_up(session, pattern, each) for each in chosen for pattern in options.gets]
 
 
 def _require_rights(session: Session, options: SortOptions) -> None:
@@ -208,17 +212,18 @@ def _require_rights(session: Session, options: SortOptions) -> None:
 
 
 def _compared(
-    database: Database, elements: list[bytes], options: SortOptions, by: bytes | None, alpha: bool
+    session: Session, elements: list[bytes], options: SortOptions, by: bytes | None, alpha: bool
 ) -> list[bytes]:
     """The elements in the order of what they are compared by."""
-    weights: dict[bytes, bytes | None] = {
-        each: each if by is None else _looked_up(database, by, each) for each in elements
-    }
+    found = {each: each if by is None else _looked_up(session, by, each) for each in elements}
     if alpha:
         # What is not there comes first.
-        texts = {each: (weight is not None, weight or b"") for each, weight in weights.items()}
+        texts = {each: (text is not None, text or b"") for each, text in found.items()}
         return sorted(elements, key=texts.__getitem__, reverse=options.reverse)
-    numbers = {each: (_number(weight), each) for each, weight in weights.items()}
+    numbers = {each: _number(text) for each, text in found.items()}
+    if len(set(numbers.values())) < len(numbers):
+        # Of equal numbers the texts are compared.
+        elements = sorted(elements, reverse=options.reverse)
     return sorted(elements, key=numbers.__getitem__, reverse=options.reverse)
 
 
@@ -227,15 +232,15 @@ def _number(text: bytes | None) -> float:
     if not text:
         return 0.0
     try:
-        number = float(text) if b"_" not in text and text.strip() == text else None
+        number = float(text)
     except ValueError:
-        number = None
-    if number is None or number != number:
+        number = nan
+    if isnan(number) or not (text.isdigit() or _NUMBER.fullmatch(text)):
         raise CommandError(key_errors.NOT_A_NUMBER_TO_SORT)
     return number
 
 
-def _looked_up(database: Database, pattern: bytes, element: bytes) -> bytes | None:
+def _looked_up(session: Session, pattern: bytes, element: bytes) -> bytes | None:
     """The string, or the field of a hash, that a pattern stands for with an element in place of
     its star; ``#`` stands for the element."""
     if pattern == b"#":
@@ -243,9 +248,10 @@ def _looked_up(database: Database, pattern: bytes, element: bytes) -> bytes | No
     before, star, behind = pattern.partition(b"*")
     if not star:
         return None
-    key, arrow, field = behind.partition(b"->")
-    if arrow and field:
-        value = database.get(before + element + key)
+    name, arrow, field = behind.partition(b"->")
+    if not field:
+        name += arrow
+    value = session.db.read(before + element + name, touch=not session.no_touch)
+    if field:
         return value.fields.get(field) if isinstance(value, Hash) else None
-    value = database.get(before + element + behind)
     return bytes(value) if isinstance(value, bytes | bytearray) else None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from protocol import errors
@@ -119,18 +117,18 @@ _popper = partial(
 
 
 @_popper("LPOP", summary="Removes elements at the left end of a list.")
-def lpop(server: Services, session: Session, args: Arguments) -> Reply:
+def lpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The element, or null; with a count an array of as many."""
     return _pop(session, args, "lpop", True)
 
 
 @_popper("RPOP", summary="Removes elements at the right end of a list.")
-def rpop(server: Services, session: Session, args: Arguments) -> Reply:
+def rpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The element, or null; with a count an array of as many."""
     return _pop(session, args, "rpop", False)
 
 
-def _pop(session: Session, args: Arguments, name: str, left: bool) -> Reply:
+def _pop(session: Session, args: Arguments, name: str, left: bool) -> Outcome:
     if len(args) > 3:
         raise CommandError(errors.wrong_arity(name))
     key, count = args[1], 1
@@ -143,7 +141,8 @@ def _pop(session: Session, args: Arguments, name: str, left: bool) -> Reply:
         return NULL_ARRAY if len(args) == 3 else None
     if len(args) == 2:
         return bulk(pop_one(session, key, value, left))
-    return [*map(bulk, pop_many(session, key, value, count, left))]
+    elements = pop_many(session, key, value, count, left)
+    return write_texts(b"*%d" % len(elements), elements)
 
 
 def pop_one(session: Session, key: bytes, value: ListValue, left: bool) -> bytes:
@@ -276,17 +275,12 @@ def lpos(server: Services, session: Session, args: Arguments) -> Reply:
 
 def _positions(value: ListValue, element: bytes, options: _PositionOptions) -> list[int]:
     """The indexes at which the element is found, as many as are asked for."""
-    from_the_right = options.rank < 0
-    elements: Iterable[bytes] = value.elements
-    if from_the_right:
-        elements = reversed(value.elements)
-    if options.most:
-        elements = islice(elements, options.most)
-    places = (place for place, each in enumerate(elements) if each == element)
-    skipped = abs(options.rank) - 1
-    wanted = 1 if options.count is None else options.count
-    found = list(islice(places, skipped, skipped + wanted if wanted else None))
-    return [len(value) - 1 - place for place in found] if from_the_right else found
+    left = options.rank > 0
+    wanted = 1 if options.count is None else options.count or len(value)
+    places = value.places(
+        element, abs(options.rank) - 1, wanted, options.most or len(value), left=left
+    )
+    return places if left else [len(value) - 1 - place for place in places]
 
 
 # --- within ----------------------------------------------------------------------------------
@@ -364,7 +358,7 @@ def lrem(server: Services, session: Session, args: Arguments) -> Reply:
     flags="write",
     since="1.0.0",
     summary="Keeps the elements from one index to another.",
-    complexity="O(N) in the length of the list.",
+    complexity="O(N) in the elements that are removed, or in those kept where they are fewer.",
     syntax="key start stop",
     keys=[KeySpec("RW delete")],
 )

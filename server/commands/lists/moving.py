@@ -15,7 +15,7 @@ from server.commands.keys import errors as key_errors
 from server.commands.keys.counted_keys import PopOptions
 from server.commands.keys.waiting import blocking, wait_end
 from server.commands.lists.lists import POPPED, PUSHED, pop_many, pop_one
-from server.core.outcomes import Outcome
+from server.core.outcomes import Outcome, Steps, write_texts
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import parse_integer
 from server.services import Services
@@ -112,20 +112,18 @@ def _move(session: Session, source: bytes, destination: bytes, out: bool, into: 
     value = database.collection(source, ListValue)
     if value is None:
         return None
-    other = value
-    if source != destination:
-        other = database.collection_to_fill(destination, ListValue)
+    if source == destination:
+        element = value.turn(left=out, to_left=into)
+        ends = (b"LEFT" if out else b"RIGHT", b"LEFT" if into else b"RIGHT")
+        words: Words = (b"LMOVE", source, source, *ends)
+        database.changed(source, value, words, PUSHED[into] + POPPED[out], wakes=True)
+        return bulk(element)
+    other = database.collection_to_fill(destination, ListValue)
     element = value.pop(left=out)
     other.push([element], left=into)
-    pushed: Words = (b"LPUSH" if into else b"RPUSH", destination, element)
-    popped: Words = (b"LPOP" if out else b"RPOP", source)
-    if other is value:
-        ends = (b"LEFT" if out else b"RIGHT", b"LEFT" if into else b"RIGHT")
-        words = (b"LMOVE", source, source, *ends)
-        database.changed(source, value, words, PUSHED[into] + POPPED[out], wakes=True)
-    else:
-        database.changed(destination, other, pushed, PUSHED[into], wakes=True)
-        database.changed(source, value, popped, POPPED[out])
+    words = (b"LPUSH" if into else b"RPUSH", destination, element)
+    database.changed(destination, other, words, PUSHED[into], wakes=True)
+    database.changed(source, value, (b"LPOP" if out else b"RPOP", source), POPPED[out])
     return bulk(element)
 
 
@@ -164,7 +162,7 @@ class _MoveOptions:
     syntax=f"source destination <LEFT | RIGHT> <LEFT | RIGHT> {_HOW_MANY}",
     keys=_MOVED,
 )
-def lmovem(server: Services, session: Session, args: Arguments) -> Reply:
+def lmovem(server: Services, session: Session, args: Arguments) -> Outcome:
     """The elements in the order in which they are in the destination, or null."""
     found = _move_some(session, args[1], args[2], _MoveOptions(args, 5))
     return NULL_ARRAY if found is None else found
@@ -188,7 +186,9 @@ def blmovem(server: Services, session: Session, args: Arguments) -> Outcome:
     return blocking(session, [args[1]], end, attempt, ListValue)
 
 
-def _move_some(session: Session, source: bytes, destination: bytes, options: _MoveOptions) -> Reply:
+def _move_some(
+    session: Session, source: bytes, destination: bytes, options: _MoveOptions
+) -> Reply | Steps:
     """Moves elements from list to list; returns them, or null if there are not enough."""
     database = session.db
     value = database.collection(source, ListValue)
@@ -212,7 +212,7 @@ def _move_some(session: Session, source: bytes, destination: bytes, options: _Mo
     else:
         database.changed(destination, other, words, told, wakes=True, weight=moved)
         database.changed(source, value, popped, POPPED[options.out], weight=moved)
-    return array([*map(bulk, in_order)])
+    return write_texts(b"*%d" % len(in_order), in_order)
 
 
 # --- out of the first of several -------------------------------------------------------------
@@ -254,13 +254,13 @@ def _pop_first(session: Session, keys: list[bytes], left: bool) -> Reply:
     return None
 
 
-def _pop_some(session: Session, options: PopOptions) -> Reply:
+def _pop_some(session: Session, options: PopOptions) -> Reply | Steps:
     """Removes elements of the first list that there is; returns key and elements, or null."""
     for key in options.keys:
         value = session.db.collection(key, ListValue)
         if value is not None:
             elements = pop_many(session, key, value, options.count, options.is_first)
-            return array([bulk(key), array([*map(bulk, elements)])])
+            return write_texts(b"*2\r\n%b*%d" % (bulk(key), len(elements)), elements)
     return None
 
 
@@ -273,7 +273,7 @@ def _pop_some(session: Session, options: PopOptions) -> Reply:
     syntax="numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
     keys=[KeySpec("RW access delete", counted=True)],
 )
-def lmpop(server: Services, session: Session, args: Arguments) -> Reply:
+def lmpop(server: Services, session: Session, args: Arguments) -> Outcome:
     """The key and the elements, or null."""
     found = _pop_some(session, PopOptions(args, 1, _ENDS))
     return NULL_ARRAY if found is None else found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.direct import Direct, DirectClient
-from tests.support.lines import sent
+from tests.support.lines import info_fields, sent
 from tests.support.listening import Listener
 
 
@@ -22,6 +22,18 @@ def test_a_stored_result_is_a_list_in_place_of_what_was_there(
         *("new e", "sortstore e", "sortstore d", "keymiss nope", "del d", "keymiss nope")
     ]
     assert client.ask("LRANGE", "e", 0, -1) == [b"1", b"2", b"3"]
+
+
+def test_a_stored_result_counts_by_element(client: DirectClient) -> None:
+    sent(client, "RPUSH l 3 1 2", "SORT l STORE d", "SORT nope STORE d", "SORT nope STORE d")
+    assert info_fields(client, "persistence")["rdb_changes_since_last_save"] == "7"
+
+
+def test_a_key_that_is_looked_up_in_vain_is_a_miss(direct: Direct, client: DirectClient) -> None:
+    sent(client, "RPUSH l 1 2", "SET w_1 5", "HSET h_2 f v")
+    listener = Listener(direct)
+    sent(client, "SORT l BY w_* GET h_*->f GET #")
+    assert listener.heard() == ["keymiss w_2", "keymiss h_1"]
 
 
 def test_a_stored_result_serves_who_waits_for_it(direct: Direct, client: DirectClient) -> None:

@@ -40,7 +40,7 @@ def test_a_list_onto_itself_keeps_its_expiry(client: DirectClient) -> None:
     assert client.ask("TTL", "l") == 100
 
 
-def test_all_of_a_long_list_is_given(client: DirectClient) -> None:
+def test_all_of_a_long_list_is_given_and_removed(client: DirectClient) -> None:
     for start in range(0, 3000, 100):
         sent(client, f"RPUSH l {' '.join(map(str, range(start, start + 100)))}")
     assert client.ask("LRANGE", "l", 0, -1) == [b"%d" % n for n in range(3000)]
@@ -48,3 +48,7 @@ def test_all_of_a_long_list_is_given(client: DirectClient) -> None:
     assert client.ask("LINDEX", "l", 1700) == b"1700"
     assert client.ask("LPOS", "l", "2999", "MAXLEN", 2999) is None
     assert info_fields(client, "keysizes") == {"db0_distrib_lists_items": "2K=1"}
+    removed = client.ask("LMPOP", 1, "l", "RIGHT", "COUNT", 1000)
+    assert removed == [b"l", [b"%d" % n for n in range(2999, 1999, -1)]]
+    assert client.ask("LPOP", "l", 5000) == [b"%d" % n for n in range(2000)]
+    assert client.ask("EXISTS", "l") == 0
