@@ -272,6 +272,14 @@ class SortedSet(Collection):
             return 0
         return self._blocks_before(at) + self._blocks[at].place(score, member)
 
+    def before_member(self, member: bytes) -> int:
+        """How many items stand before a member, if they are in the order of their members, as
+        those of one score are."""
+        at = bisect_left(self._firsts.members, member) - 1
+        if at < 0:
+            return 0
+        return self._blocks_before(at) + bisect_left(self._blocks[at].members, member)
+
     def items(self, start: int, stop: int) -> Items:
         """The items of the ranks from ``start`` to below ``stop``, as far as there are any."""
         left = min(stop, len(self.scores)) - start
@@ -287,10 +295,6 @@ class SortedSet(Collection):
     def ordered(self) -> Iterator[Item]:
         """Yield all items; none may come or go meanwhile."""
         return chain.from_iterable(map(Items.pairs, self._blocks))
-
-    def first_score(self) -> float:
-        """The lowest score; there has to be one."""
-        return self._firsts.scores[0]
 
     # --- as a value -----------------------------------------------------------------------
 

@@ -56,8 +56,8 @@ class ScoreRange:
 
 
 class LexRange:
-    """Members from one to another, all of which have the same score. ``-`` and ``+`` stand for the
-    first and the last one."""
+    """Members from one to another; ``-`` and ``+`` stand for the first and the last one. They are
+    looked for as if all had the same score: without that only what is found is unspecified."""
 
     __slots__ = ("_least", "_most")
 
@@ -67,10 +67,8 @@ class LexRange:
     def span(self, value: SortedSet) -> Span:
         """The ranks of the items."""
         least, most = self._least, self._most
-        return (
-            _before_member(value, least, least.startswith(b"(")),
-            _before_member(value, most, most.startswith(b"[")),
-        )
+        start = _before_member(value, least, least.startswith(b"("))
+        return start, max(start, _before_member(value, most, most.startswith(b"[")))
 
 
 def _lex_end(text: bytes) -> bytes:
@@ -86,7 +84,7 @@ def _before_member(value: SortedSet, end: bytes, included: bool) -> int:
     if end == b"+":
         return len(value)
     member = end[1:] + b"\0" if included else end[1:]
-    return value.before(value.first_score(), member)
+    return value.before_member(member)
 
 
 Range = RankRange | ScoreRange | LexRange
