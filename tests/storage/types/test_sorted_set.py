@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from storage.engine.limits import FEW, StreamLimits
+from storage.types import sorted_set
 from storage.types.kinds import ZSET, kind_of
 from storage.types.sorted_set import MOST, Item, SortedSet
 from tests.support.examples import scaled
@@ -113,7 +114,10 @@ class Comparison(RuleBasedStateMachine):
         assert list(self.value.members.names) == [member for _, member in self.ordered()]
 
 
-def test_it_is_a_dictionary_in_order() -> None:
+@pytest.mark.parametrize("most", [8, MOST])
+def test_it_is_a_dictionary_in_order(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(sorted_set, "MOST", most)
+    monkeypatch.setattr(sorted_set, "FEWEST", most // 2)
     how = settings(max_examples=scaled(100), stateful_step_count=25, deadline=None)
     run_state_machine_as_test(Comparison, settings=how)
 
