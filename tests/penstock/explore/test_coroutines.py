@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import coredis
 import pytest
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
@@ -334,6 +333,8 @@ def test_one_that_goes_round_when_it_is_killed_ends_nevertheless(
 
 
 def test_any_client_will_do(penstock: Penstock) -> None:
+    coredis = pytest.importorskip("coredis")
+
     async def producing(url: str) -> None:
         client = coredis.Redis.from_url(url)
         async with client:

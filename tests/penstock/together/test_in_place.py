@@ -84,7 +84,7 @@ def test_debians_configuration_starts_a_server(tmp_path: Path, path: Path) -> No
     (taken,) = [line for line in told(penstock, "*") if line.startswith("Taken without effect: ")]
     names = taken.partition(": ")[2].split(", ")
     assert len(names) == len(set(names))
-    assert {"daemonize", "rdbcompression", "hll-sparse-max-bytes", "activerehashing"} < {*names}
+    assert {"daemonize", "rdbcompression", "list-compress-depth", "activerehashing"} < {*names}
     assert not {"port", "dir", "pidfile", "appendonly", "databases"} & {*names}
 
 
