@@ -206,10 +206,13 @@ def _keys_of(table: Table, request: Arguments) -> list[tuple[bytes, list[str]]]:
         raise CommandError(server_errors.GETKEYS_NO_KEYS)
     if not entry.fits(len(request)):
         raise CommandError(server_errors.GETKEYS_WRONG_ARITY)
-    found = [(key, spec.flags_in(request)) for spec in specs for key in spec.extract(request)]
-    if not found and "no_mandatory_keys" not in entry.flags:
+    groups = [(spec, spec.extract(request)) for spec in specs]
+    lacks = not any(keys for _, keys in groups) or any(
+        spec.counted and not keys for spec, keys in groups
+    )
+    if lacks and "no_mandatory_keys" not in entry.flags:
         raise CommandError(server_errors.GETKEYS_NOT_EXTRACTABLE)
-    return found
+    return [(key, spec.flags_in(request)) for spec, keys in groups for key in keys]
 
 
 @command(
