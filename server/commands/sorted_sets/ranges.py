@@ -24,7 +24,8 @@ from server.core.table import Arguments, KeySpec
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import ZSET, Events
-from storage.types.sorted_set import SortedSet
+from storage.engine.limits import CollectionLimits
+from storage.types.sorted_set import Items, SortedSet
 
 _READ: Final = [KeySpec("RO access")]
 _COMPLEXITY: Final = "O(log(N)+M) in the members of the set and those of the range."
@@ -131,7 +132,24 @@ def zrangestore(server: Services, session: Session, args: Arguments) -> Reply:
     """How many members there are."""
     selection = Selection(args, None, first=3, lists=False)
     items = selection.items(set_to_read(session, args[2]))
-    return store(session, args, dict(zip(items.members, items.scores, strict=True)), _STORED)
+    limits = session.db.keyspace.limits.collections
+    scores = _stored(items, limits, is_counted=selection.by == RANK)
+    return store(session, args, scores, _STORED)
+
+
+def _stored(items: Items, limits: CollectionLimits, *, is_counted: bool) -> dict[bytes, float]:
+    """The members with the scores that are stored. Redis adds them one by one, and -0 becomes 0 as
+    long as the value is small; it is not from the first one on, if their number is known before
+    and too large."""
+    scores = dict(zip(items.members, items.scores, strict=True))
+    most = limits.zset_max_listpack_entries
+    if is_counted and len(items) > most:
+        return scores
+    for member in items.members[:most]:
+        if len(member) > limits.zset_max_listpack_value:
+            break
+        scores[member] += 0.0
+    return scores
 
 
 def store(session: Session, args: Arguments, scores: dict[bytes, float], events: Events) -> int:

@@ -103,7 +103,7 @@ class Selection:
     ZRANGE itself, whose ``by`` is ``None``, says there by what and in which order. Raises
     :class:`CommandError`."""
 
-    __slots__ = ("_count", "_offset", "_range", "_reverse", "has_scores")
+    __slots__ = ("_count", "_offset", "_range", "_reverse", "by", "has_scores")
 
     def __init__(
         self,
@@ -123,6 +123,7 @@ class Selection:
         if by == LEX and self.has_scores:
             raise CommandError(zset_errors.SCORES_BY_LEX)
         start, stop = args[first], args[first + 1]
+        self.by = by
         self._range = self._made(by, start, stop)
 
     def _options(self, args: Arguments, at: int, by: str | None, lists: bool) -> str:
@@ -154,15 +155,20 @@ class Selection:
 
     def items(self, value: SortedSet | None) -> Items:
         """The items of a sorted set that are asked for, in their order."""
-        if value is None or self._offset < 0:
+        if value is None:
             return items_of(())
         start, stop = self._range.span(value)
+        offset = self._offset
+        if offset < 0 and not value.is_small:
+            offset += stop - start  # Redis counts it from the end of the range.
+        if offset < 0:
+            return items_of(())
         if self._reverse:
-            stop -= self._offset
+            stop -= offset
             if self._count >= 0:
                 start = max(start, stop - self._count)
         else:
-            start += self._offset
+            start += offset
             if self._count >= 0:
                 stop = min(stop, start + self._count)
         items = value.items(start, stop)

@@ -34,6 +34,9 @@ def test_a_long_range_is_listed(client: DirectClient) -> None:
         ("z +inf (899 BYSCORE REV LIMIT 598 9", [901, 900]),
         ("z 1000 -inf BYSCORE REV LIMIT 0 2", [1000, 999]),
         ("z 10 20 BYSCORE LIMIT 11 5", []),
+        ("z 700 705 BYSCORE LIMIT -2 9", [704, 705]),
+        ("z 705 700 BYSCORE REV LIMIT -2 1", [701]),
+        ("z 700 705 BYSCORE LIMIT -7 9", []),
     ],
 )
 def test_a_part_of_a_long_sorted_set_is_found(
