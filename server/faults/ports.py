@@ -21,8 +21,18 @@ HOST: Final = "127.0.0.1"
 
 def has_input(descriptor: int) -> bool:
     """Whether something can be read from a socket, or a connection be accepted."""
+    return _has(descriptor, select.POLLIN)
+
+
+def has_left(descriptor: int) -> bool:
+    """Whether the other end of a socket is closed, however much can still be read before that;
+    ``False`` where the system does not tell."""
+    return _has(descriptor, getattr(select, "POLLRDHUP", 0))
+
+
+def _has(descriptor: int, event: int) -> bool:
     poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
+    poll.register(descriptor, event)
     return len(poll.poll(0)) > 0
 
 

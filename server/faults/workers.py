@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from protocol.replies import Bulk, Map, Reply
 from server.core.table import Arguments
 from server.faults.holds import Holds
-from server.faults.ports import WorkerPorts, has_input
+from server.faults.ports import WorkerPorts, has_input, has_left
 from server.state.monitors import visible
 from server.state.server_state import ServerState
 from server.state.session import Session
@@ -74,15 +74,16 @@ class Workers:
         )
 
     def _state_of(self, session: Session) -> str:
-        if session in self._holds.held:
-            return HELD
-        if session.waiter is not None and not session.waiter.wait.for_sync:
-            return PARKED
         traffic = session.link.traffic()
+        descriptor = traffic.get("fd", -1)
+        waits = session.waiter is not None and not session.waiter.wait.for_sync
+        if waits or session in self._holds.held:
+            if descriptor >= 0 and has_left(descriptor):
+                return BUSY  # That it is gone has not been read yet.
+            return HELD if session in self._holds.held else PARKED
         # A command that takes long or waits for another reason, or bytes that have not run.
         if session.parked is not None or traffic.get("qbuf") or traffic.get("argv-mem"):
             return BUSY
-        descriptor = traffic.get("fd", -1)
         return BUSY if descriptor >= 0 and has_input(descriptor) else IDLE
 
     def find(self, pattern: bytes, by_user: bool, asking: Session) -> Iterator[WorkerState]:

@@ -71,6 +71,19 @@ def test_a_worker_is_gone_when_its_client_can_know_it(driver: Client, action: st
             assert ann.socket.recv(1) == b""
 
 
+@pytest.mark.parametrize("hold", [True, False])
+def test_who_waits_and_leaves_is_gone_at_once(driver: Client, hold: bool) -> None:
+    port = debug(driver, "PORT OPEN ann")
+    if hold:
+        debug(driver, "FAULT ADD BLPOP CLIENT ann HOLD")
+    for _ in range(20):
+        with Client(port) as ann:
+            ann.send("BLPOP k 0")
+            state = "held" if hold else "parked"
+            assert rest(driver, "ann") == {"ann": state}
+        assert rest(driver, f"ann UNTIL {state},gone") == {"ann": "gone"}
+
+
 def test_a_reply_that_its_client_does_not_read_is_seen_to_be_unsent(
     ann: Client, driver: Client
 ) -> None:
