@@ -90,6 +90,12 @@ class Bench:
         """Return the server's Unix time in milliseconds."""
         return self._clock.now_ms
 
+    def changes(self) -> int:
+        """Return a number that grows with each change of data."""
+        found = re.search(r"rdb_changes_since_last_save:(\d+)", self.ask("INFO", "persistence"))
+        assert found is not None
+        return int(found[1])
+
     # --- rest -----------------------------------------------------------------------------
 
     def is_parked(self, worker: str) -> bool:

@@ -66,24 +66,33 @@ class RunningCoroutine:
         self.wakes_in_ms = 0
         self.reins = Reins(bench, name)
         self._loop = WorkerLoop(lambda: bench.elapsed_ms / 1000, self._stand)
+        self._ended = False
         self._task = self._loop.create_task(self._run(function))
-        self._task.add_done_callback(lambda task: self._loop.stop())
+        self._task.add_done_callback(self._begin_to_end)
         self._over = threading.Event()
         threading.Thread(target=self._watch, name=name, daemon=True).start()
 
     # --- in the loop ----------------------------------------------------------------------
 
     async def _run(self, function: AsyncWork) -> None:
-        """Runs the coroutine as :func:`asyncio.run` does, with the end of what it leaves behind."""
-        try:
-            await function(self.reins.url)
-        finally:
-            others = [task for task in self._loop.tasks() if task is not self._task]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-            await self._loop.shutdown_asyncgens()
-            await self._loop.shutdown_default_executor()
+        await function(self.reins.url)
+
+    def _begin_to_end(self, task: object) -> None:
+        if not self._killed:
+            self._loop.create_task(self._end_others()).add_done_callback(self._end)
+
+    async def _end_others(self) -> None:
+        """Ends what is left, as :func:`asyncio.run` does."""
+        others = [task for task in self._loop.tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
+
+    def _end(self, task: object) -> None:
+        self._ended = True
+        self._loop.stop()
 
     def _stand(self, spinning: bool) -> None:
         """Lets the loop go on if something is under way, or a timer is due; else stops it."""
@@ -149,12 +158,12 @@ class RunningCoroutine:
         """Goes on until it has to be told what becomes of it; return what it does then."""
         self._looks += 1
         self._until = time.monotonic() + STILL_S
-        if not self._task.done():
+        if not self._ended:
             with sleeping_by(self._sleep):
                 self._loop.run_forever()
         if self._fatal:
             raise Unexplorable(self._fatal)
-        return "ended" if self._task.done() else self._state
+        return "ended" if self._ended else self._state
 
     def held(self) -> list[dict[str, Any]]:
         """Return the clients whose commands are held: who has waited longest comes first."""
@@ -173,7 +182,7 @@ class RunningCoroutine:
     @property
     def last_words(self) -> str:
         """The exception that has ended it, if one did."""
-        if self._killed or not self._task.done():
+        if self._killed or not self._ended:
             return ""
         error = asyncio.CancelledError() if self._task.cancelled() else self._task.exception()
         return f"{type(error).__name__}: {error}" if error else ""
@@ -191,7 +200,7 @@ class RunningCoroutine:
 
     def kill(self) -> None:
         """Ends it where it is: nothing of it reaches the server any more."""
-        self._killed = self._killed or not self._task.done()
+        self._killed = self._killed or not self._ended
         self.reins.cut()
         self._bench.see_off(self.reins.name)
         if not self._loop.is_closed():

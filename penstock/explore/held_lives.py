@@ -32,9 +32,6 @@ from penstock.explore.scenarios import (
 )
 from penstock.explore.traces import UNCOUNTED, Call, waits
 
-LOOKING: Final = frozenset({"XAUTOCLAIM", "XREADGROUP"})
-"""Commands that look for work, beside those that only read."""
-
 BEYOND: Final = 1_000
 """How many commands a worker may send one after the other while no work is left."""
 
@@ -74,6 +71,7 @@ class _HeldLife:
         self._waiting: int | None = None
         self._in_transaction: set[int] = set()
         self._looked: set[str] = set()
+        self._changes: dict[str, int] = {}
         self._beyond = 0
         self._goes_round = False
         self._failed = ""
@@ -111,7 +109,7 @@ class _HeldLife:
             return
         self._waiting = None
         call = self._call(client["client"], words)
-        self._goes_round = self._looks_again(call)
+        self._goes_round = not call.queued and self._looks_again(call)
         if self._goes_round:
             return
         pending = self._situation.pending
@@ -123,16 +121,22 @@ class _HeldLife:
         self._pass(client, call)
 
     def _looks_again(self, call: Call) -> bool:
-        """Whether it looks for work as it has done already since there is none, or goes on and on:
-        it is at rest. A pause would not say so, as it may compute, or wait for a processor."""
+        """Whether it looks for work as it has done already since there is none, and has found
+        nothing, or goes on and on: it is at rest. A pause would not say so, as it may compute, or
+        wait for a processor."""
         self._beyond = self._beyond + 1 if self._situation.is_done() else 0
-        if not self._beyond or not (call.reads or call.name in LOOKING):
+        if not self._beyond or self._has_changed("looked"):
             self._looked.clear()
         elif call.shape in self._looked:
             return True
-        else:
-            self._looked.add(call.shape)
+        self._looked.add(call.shape)
         return self._beyond > BEYOND
+
+    def _has_changed(self, since: str) -> bool:
+        """Whether data have changed since it had ``looked``, or had come to ``rest``."""
+        before, now = self._changes.get(since), self._bench.changes()
+        self._changes[since] = now
+        return now != before
 
     def _call(self, client: int, words: tuple[str, ...]) -> Call:
         queued = client in self._in_transaction and words[0] not in ("EXEC", "DISCARD")
@@ -146,8 +150,6 @@ class _HeldLife:
         self.calls.append(call)
         if waits(call.words) and not call.queued:
             self._waiting = client["client"]
-        elif call.writes and call.name not in LOOKING:  # It may have found nothing.
-            self._advances = self._sleeps = 0
         self._reins.release(client)
 
     def _strike(self, client: Mapping[str, Any], call: Call) -> None:
@@ -174,6 +176,7 @@ class _HeldLife:
     def _rest(self) -> bool:
         """Lets time pass for a worker that waits for others; whether it may go on."""
         self._take_back()
+        self._look_back()
         only_once = self._situation.done is None and self._advances > 0
         too_often = self._advances >= ADVANCES or self._all_advances >= ALL_ADVANCES
         if self._situation.is_done() or only_once or too_often:
@@ -186,12 +189,18 @@ class _HeldLife:
     def _sleep(self) -> bool:
         """Lets time pass until a worker wakes up that sleeps; whether it may go on. It is at rest
         when it has slept, and no work was left nor done."""
+        self._look_back()
         if self._sleeps >= SLEEPS or (self._sleeps and self._situation.is_done()):
             self._take_back()
             return False
         self._sleeps += 1
         self._bench.advance(self._running.wakes_in_ms)
         return True
+
+    def _look_back(self) -> None:
+        """Begins to count anew how often time passes in vain, if something was done."""
+        if self._has_changed("rest"):
+            self._advances = self._sleeps = 0
 
     def _take_back(self) -> None:
         """Takes back a read that finds nothing, as time has to pass, or the worker is at rest: it

@@ -75,7 +75,7 @@ async def without_end(url: str) -> None:
     """Waits for new orders for ever, and counts only what it is the one to acknowledge."""
     async with connected(url) as client:
         for start in ("0", *[">"] * 100):
-            for order, fields in await read(client, start, block=0):
+            for order, fields in await read(client, start, block=2_000):
                 keys = ("orders", "total", "kitchen", order, fields["price"])
                 await client.eval(COUNT_ONCE, 2, *keys)
 
@@ -182,6 +182,27 @@ def test_one_that_polls_all_the_time_is_at_rest_when_no_work_is_left(
     assert penstock.explore.crashes(spinning, **options).complete
     with pytest.raises(AssertionError, match="the worker has sent 200 commands: does it end"):
         penstock.explore.crashes(spinning, prepare=fill)
+
+
+def test_one_that_takes_from_a_list_now_and_then_is_at_rest_when_there_is_nothing(
+    penstock: Penstock,
+) -> None:
+    """LPOP may write; that it has not is seen."""
+
+    async def taking(url: str) -> None:
+        async with connected(url) as client:
+            while True:
+                while item := await client.lpop("todo"):
+                    await client.rpush("done", item)
+                await asyncio.sleep(60)
+
+    result = penstock.explore.crashes(
+        taking,
+        prepare=lambda client: client.rpush("todo", "tea"),
+        done=lambda client: not client.exists("todo"),
+        kinds="crash-before",
+    )
+    assert (result.commands, result.explored, result.diverged) == (3, 3, [])
 
 
 def test_a_pause_is_no_rest(penstock: Penstock) -> None:
