@@ -7,7 +7,12 @@ from functools import partial
 from typing import Final, cast
 
 from penstock.explore.bench import Bench
-from penstock.explore.coroutines import RunningCoroutine, is_coroutine_function, require_no_loop
+from penstock.explore.coroutines import (
+    RunningCoroutine,
+    is_coroutine_function,
+    leaks_ignored,
+    require_no_loop,
+)
 from penstock.explore.crashes import Bounds, Crashes
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_turns import FunctionTurns
@@ -64,7 +69,8 @@ class Explorer(exploring.Explore):
         bounds = Bounds(most, seconds, seed, depth, part, only, again)
         first = _worker(worker)
         other = first if recover is None else _worker(recover)
-        with sleeps_replaced(), Bench(self._server, prepare) as bench:
+        ignored = leaks_ignored(worker, recover)
+        with sleeps_replaced(), ignored, Bench(self._server, prepare) as bench:
             crashes = Crashes(bench, first, other, invariant, done, self._session.progress)
             try:
                 return crashes.explore(faults, bounds)
@@ -104,7 +110,8 @@ class Explorer(exploring.Explore):
         text = self._session.only
         only = "" if is_scenario(text) else text
         bounds = OrderBounds(preemptions, most, seconds, seed, only, self._session.again)
-        with sleeps_replaced(), Bench(self._server, prepare) as bench:
+        ignored = leaks_ignored(*workers.values())
+        with sleeps_replaced(), ignored, Bench(self._server, prepare) as bench:
             turns = {name: _turns(name, work, bench) for name, work in workers.items()}
             system = LiveOrders(bench, turns, invariant)
             orders = Orders(system, list(workers), self._session.progress)

@@ -6,7 +6,6 @@ import asyncio
 import heapq
 import math
 import selectors
-import warnings
 import weakref
 from collections.abc import Callable
 from itertools import count
@@ -34,7 +33,6 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         self._created: weakref.WeakKeyDictionary[asyncio.Task[Any], int]
         self._created = weakref.WeakKeyDictionary()
         self._numbers = count()
-        self._killed = False
         self.jobs = 0
         """How many functions run in threads of its executors."""
         self._events = _Events(stand)
@@ -125,39 +123,26 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     # --- the end --------------------------------------------------------------------------
 
     async def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        """Connects, unless the worker was killed: then nothing comes of it."""
-        if self._killed:
-            await self.create_future()
+        """Connects, and remembers the connection."""
         transport, protocol = await super().create_connection(*args, **kwargs)
         self._opened.add(transport)
         return transport, protocol
 
     def kill(self) -> None:
-        """Ends all tasks where they are; nobody hears of what they do then, nor that they have left
-        something open."""
-        self._killed = True
+        """Ends all tasks where they are, and all connections; nobody hears of what is done then."""
         self._events.stand = lambda spinning: self.stop()
         self.set_exception_handler(lambda loop, context: None)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            for _ in range(ENDINGS):
-                tasks = self.tasks()
-                if not tasks:
-                    break
-                for task in tasks:
-                    task.cancel()
-                del tasks, task
-                self.run_forever()
-            self.close()
-
-    def close(self) -> None:
-        """Ends connections that are left, without a word, and the loop."""
-        if not self.is_closed():
-            self._events.stand = lambda spinning: self.stop()
-            for transport in self._opened:
-                transport.abort()
+        for _ in range(ENDINGS):
+            tasks = self.tasks()
+            if not tasks:
+                break
+            for task in tasks:
+                task.cancel()
             self.run_forever()
-        super().close()
+        for transport in self._opened:
+            transport.abort()
+        self.run_forever()
+        self.close()
 
 
 class _Events(selectors.DefaultSelector):

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from redis import Redis
@@ -328,11 +329,21 @@ def test_a_crash_is_the_last_that_the_server_hears(penstock: Penstock) -> None:
 
 def test_what_a_crash_has_left_open_is_not_complained_of(penstock: Penstock) -> None:
     async def closing_at_the_end(url: str) -> None:
-        client = AsyncRedis.from_url(url)
-        await client.set("a", 1)
-        await client.aclose()
+        first, second = AsyncRedis.from_url(url), AsyncRedis.from_url(url)
+        await first.set("a", 1)
+        await second.set("a", 1)
+        await first.aclose()
+        await second.aclose()
 
-    penstock.explore.crashes(closing_at_the_end)
+    async def without_a_library(url: str) -> None:
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n")
+        await reader.readline()
+        writer.close()
+
+    assert penstock.explore.crashes(closing_at_the_end).explored == 4
+    assert penstock.explore.crashes(without_a_library).explored == 1
     gc.collect()
 
 

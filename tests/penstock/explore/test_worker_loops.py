@@ -127,6 +127,20 @@ def test_tasks_are_told_in_the_order_in_which_they_were_created(stand: Stand) ->
     assert all(task.cancelled() for task in tasks)
 
 
+def test_connections_end_with_the_loop(stand: Stand) -> None:
+    sockets: list[socket.socket] = []
+
+    async def connect(address: tuple[str, int]) -> None:
+        _, writer = await asyncio.open_connection(*address)
+        sockets.append(writer.get_extra_info("socket"))
+        await asyncio.sleep(math.inf)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stand.run(connect(server.getsockname()))
+        stand.loop.kill()
+    assert [each.fileno() for each in sockets] == [-1]
+
+
 def test_one_that_goes_round_is_asked_now_and_then(stand: Stand) -> None:
     rounds: list[int] = []
 
