@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -165,6 +166,28 @@ def test_one_that_polls_without_a_word_of_when_it_is_done_is_at_rest_in_the_end(
 
     result = penstock.explore.crashes(polling, kinds="crash-before", most=3)
     assert (result.commands, result.diverged) == (21, [])
+
+
+def test_one_that_does_something_between_its_sleeps_goes_on(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_lives, "SLEEPS", 3)
+
+    async def counting(url: str) -> None:
+        async with connected(url) as client:
+            for _ in range(5):
+                await client.incr("n")
+                await asyncio.sleep(1)
+
+    assert penstock.explore.crashes(counting, most=1).commands == 5
+
+
+def test_what_is_queued_twice_is_no_search_for_work(penstock: Penstock) -> None:
+    async def queueing(url: str) -> None:
+        async with connected(url) as client, client.pipeline() as pipe:
+            await pipe.set("a", 1).set("a", 1).execute()
+
+    assert penstock.explore.crashes(queueing, done=lambda client: True).commands == 4
 
 
 def test_one_that_polls_all_the_time_is_at_rest_when_no_work_is_left(
@@ -417,6 +440,17 @@ def test_one_that_keeps_its_loop_from_running_is_told(penstock: Penstock, patien
 
     with pytest.raises(AssertionError, match=r"^time.sleep keeps the loop of a coroutine from"):
         penstock.explore.crashes(sleeping)
+
+
+def test_one_that_stalls_for_long_does_not_keep_its_loop_from_running(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coroutines, "STILL_S", 0.5)
+
+    def slow(client: Any) -> None:
+        threading.Event().wait(1.2)
+
+    assert penstock.explore.crashes(Worker(), recover=slow, kinds="stall", most=1).complete
 
 
 class Worker:
