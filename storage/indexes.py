@@ -51,13 +51,14 @@ class ExpiryQueue:
 
     def due(self, due_ms: int, most: int) -> Iterator[bytes]:
         """Removes up to ``most`` due items from the queue; yields the keys that have expired, which
-        is up to ``due_ms``."""
+        is up to ``due_ms``, each once."""
         heap = self._heap
         for _ in range(most):
             if not heap or heap[0][0] > due_ms:
                 return
             at, key = heappop(heap)
-            if self._times.get(key) == at:
+            # A time that was set twice is there twice, one behind the other.
+            if self._times.get(key) == at and not (heap and heap[0] == (at, key)):
                 yield key
 
     def overdue(self, due_ms: int) -> Iterator[bytes]:
