@@ -71,9 +71,13 @@ class Hash(Collection):
 
     # --- times ----------------------------------------------------------------------------
 
+    def expect_times(self) -> None:
+        """Changes the encoding to one with times, as every command does that may set one."""
+        self._timed = True
+
     def expire_at(self, field: bytes, at: int) -> None:
         """Lets an existing field expire at this time."""
-        self._timed = True
+        self.expect_times()
         self.times[field] = at
         self._queue.push(at, field)
         self.due_at = self._queue.first
@@ -122,7 +126,7 @@ class Hash(Collection):
         return not self._large
 
     def encoding(self) -> str:
-        """``listpack``, ``listpackex`` once a field was to expire, or ``hashtable``."""
+        """``listpack``, ``listpackex`` once a field may have been to expire, or ``hashtable``."""
         if self._large:
             return "hashtable"
         return "listpackex" if self._timed else "listpack"

@@ -134,6 +134,7 @@ def _expire(
     fields = _fields(args, 4 if condition else 3, hash_errors.TOO_FEW_TO_EXPIRE)
     if value is None:
         return [NO_FIELD] * len(fields)
+    value.expect_times()
     over = at <= database.keyspace.now_ms
     found = [_set_time(value, field, at, condition, over) for field in fields]
     changed = [field for field, each in zip(fields, found, strict=True) if each > NOT_MET]
@@ -160,7 +161,9 @@ def _holds(condition: bytes, present: int | None, at: int) -> bool:
         return True
     if present is None:
         return condition in (b"NX", b"LT")
-    return condition == b"XX" or (condition != b"NX" and (at > present) is (condition == b"GT"))
+    if condition == b"GT":
+        return at > present
+    return at < present if condition == b"LT" else condition == b"XX"
 
 
 def tell_times(
@@ -303,14 +306,19 @@ def hgetex(server: Services, session: Session, args: Arguments) -> Reply:
     fields = _fields(args, 2 + lifetime.take(args, 2, _PERSIST_WORD, now_ms), hash_errors.TOO_FEW)
     if value is None:
         return [None] * len(fields)
-    found = [text_or_null(value.fields.get(field)) for field in fields]
+    if lifetime.word:
+        value.expect_times()
+    at, over = lifetime.at, lifetime.at <= now_ms
+    found: list[Reply] = []
+    there: list[bytes] = []
+    for field in fields:
+        found.append(text_or_null(value.fields.get(field)))
+        if at >= 0 and _set_time(value, field, at, b"", over) > NOT_MET:
+            there.append(field)
+    tell_times(session, key, value, at, there, over)
     if lifetime.word == b"PERSIST":
         count = sum([value.persist(field) for field in fields])
         tell_kept(session, key, value, fields, count)
-    elif lifetime.word:
-        at, over = lifetime.at, lifetime.at <= now_ms
-        there = [field for field in fields if _set_time(value, field, at, b"", over) > NOT_MET]
-        tell_times(session, key, value, at, there, over)
     return found
 
 
@@ -413,6 +421,8 @@ def hsetex(server: Services, session: Session, args: Arguments) -> Reply:
     for field, text in zip(options.fields, options.texts, strict=True):
         put(field, text)
     over = 0 <= at <= now_ms
+    if over:
+        value.expect_times()
     words, events = tuple(args), SET
     if at > now_ms:
         for field in options.fields:
