@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from protocol.errors import CommandError
@@ -54,11 +54,14 @@ def _registers(values: Iterable[Buffer]) -> bytes:
         raise CommandError(hyperloglog_errors.DAMAGED) from None
 
 
-def _to_read(session: Session, keys: Sequence[bytes]) -> list[Buffer]:
-    """The HyperLogLogs that are at the keys. Raises :class:`CommandError`."""
+def _to_read(session: Session, keys: Sequence[bytes]) -> Iterator[Buffer]:
+    """The HyperLogLogs that are at the keys, each looked for when the ones before have been read,
+    as whichever is wrong first is told. Raises :class:`CommandError`."""
     touch = not session.no_touch
-    values = [_verified(session.db.buffer_to_read(key, touch=touch)) for key in keys]
-    return [value for value in values if value is not None]
+    for key in keys:
+        value = _verified(session.db.buffer_to_read(key, touch=touch))
+        if value is not None:
+            yield value
 
 
 @command(
@@ -81,6 +84,7 @@ def pfadd(server: Services, session: Session, args: Arguments) -> Reply:
     except DamagedRuns:
         assert present is not None
         sketch.buffer[:] = present
+        database.left(key)
         raise CommandError(hyperloglog_errors.DAMAGED) from None
     if former is not None and not changed:
         database.left(key)
@@ -102,20 +106,24 @@ def pfadd(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def pfcount(server: Services, session: Session, args: Arguments) -> Reply:
     """The estimate, of which the standard error is 0.81 %."""
-    values = _to_read(session, args[1:])
-    if len(args) > 2 or not values:
-        return estimated(_registers(values))
+    if len(args) > 2:
+        return estimated(_registers(_to_read(session, args[1:])))
     database, key = session.db, args[1]
-    count = kept_count(values[0])
-    known = count is not None
-    if count is None:
-        count = estimated(_registers(values))
+    value = next(_to_read(session, (key,)), None)
+    if value is None:
+        return 0
+    count = kept_count(value)
     buffer = database.edit(key)
-    if known:
-        database.left(key)
-    else:
+    if count is None:
+        try:
+            count = estimated(_registers([buffer]))
+        except CommandError:
+            database.left(key)
+            raise
         keep_count(buffer, count)
         database.edited_by(key, buffer, (PFCOUNT, key), "")
+    else:
+        database.left(key)
     return count
 
 
@@ -130,10 +138,11 @@ def pfcount(server: Services, session: Session, args: Arguments) -> Reply:
 )
 def pfmerge(server: Services, session: Session, args: Arguments) -> Reply:
     """OK."""
-    values = _to_read(session, args[1:])
-    registers = _registers(values)
+    registers = _registers(_to_read(session, args[1:]))
+    sources = map(session.db.buffer, args[1:])
+    is_to_be_dense = any(value is not None and is_dense(value) for value in sources)
     sketch = _to_change(session, args[1])
-    if any(map(is_dense, values)):
+    if is_to_be_dense:
         sketch.put(registers)
     else:
         for register, rank in enumerate(registers):
