@@ -1,9 +1,10 @@
 """What a server holds, in a form in which a primary and its replicas are compared.
 
 What is left out differs of itself: how entries lie in nodes, when consumers were last seen, how
-strings are encoded (which no RDB file says), and what only Penstock knows, which are idempotent
-IDs. Keys whose names begin with :data:`NEWER` may be changed by commands that the replicas do not
-know: of these, what docs/append-only-file.md says is left out as well.
+strings are encoded (which no RDB file says), what only Penstock knows, which are idempotent IDs,
+and what a command shows that the replica does not know. Keys whose names begin with :data:`NEWER`
+may be changed by commands that the replicas do not know: of these, what docs/append-only-file.md
+says is left out as well.
 """
 
 from __future__ import annotations
@@ -100,12 +101,16 @@ def _without_nobody(view: Words, reply: Any) -> Any:
     return reply
 
 
+def _is_unknown(shown: Any) -> bool:
+    return isinstance(shown, str) and shown.startswith("ERR unknown command")
+
+
 def difference(mine: Contents, theirs: Contents, name: str) -> str:
     """The first view in which a primary and a replica, which is a server of this name, differ, with
     what each shows; empty if there is none."""
     if name != COUNTS_ALIKE:
         mine, theirs = _without(mine, _COUNTED), _without(theirs, _COUNTED)
     for view in [*mine, *theirs]:
-        if mine.get(view) != theirs.get(view):
+        if mine.get(view) != theirs.get(view) and not _is_unknown(theirs.get(view)):
             return f"{name}: {view}\n  primary: {mine.get(view)!r}\n  replica: {theirs.get(view)!r}"
     return ""
