@@ -19,7 +19,7 @@ WORDS: Final = {
     "authentication": "acl.html",
     "password": "acl.html",
     "FAQ": "troubleshooting.html",
-    "celery": "troubleshooting.html",
+    "celery": "explore-libraries.html",
     "helm": "container.html",
     "kubernetes": "container.html",
     "production": "container.html",
