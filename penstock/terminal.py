@@ -75,17 +75,6 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'es' if noun.endswith('ch') else 's'}"
 
 
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-
-def duration(ms: int) -> str:
-    """Return a time as one reads it: ``40 ms``, ``2.5 s``, ``5 h``."""
-    for unit, name in _UNITS:
-        if ms >= unit:
-            return f"{ms / unit:.3g} {name}"
-    return f"{ms} ms"
-
-
 class Parser(argparse.ArgumentParser):
     """Does not repeat passwords when it quotes arguments."""
 

@@ -134,7 +134,7 @@ MAY_USE: Final[dict[str, set[str]]] = {
     "penstock.check_aof": {"storage"},
     "penstock.debug": set(),
     "penstock.explore_command": set(),
-    "penstock.operate": set(),
+    "penstock.operate": {"server"},
     "penstock.help": {"server"},
     "penstock.completion": set(),
     "penstock.parent": {"server"},

@@ -17,16 +17,15 @@ from penstock.operate.common import (
 )
 from penstock.operate.dead import streams_with_letters
 from penstock.operate.groups import gather
-from penstock.terminal import duration, plural, shown
+from penstock.terminal import plural, shown
+from server.delivery.health import MANY
+from server.runtime.quantities import duration
 
 GONE_MS: Final = 24 * 3_600_000
 """How long a consumer may say nothing until it is taken to be gone."""
 
 LONG: Final = 1_000_000
 """How many entries a stream may have that nothing trims."""
-
-OFTEN: Final = 10
-"""How often an entry may be delivered where nothing sets it aside."""
 
 LOCAL: Final = ("127.", "localhost", "::1", "-::1")
 
@@ -139,7 +138,7 @@ def groups_in_trouble(patient: Patient) -> Iterator[Finding]:
                 f"XGROUP DESTROY {stream} {own}",
             )
         policies = patient.policies(group.stream, group.group)
-        if group.deliveries >= OFTEN and b"max-deliveries" not in policies:
+        if group.deliveries >= MANY and b"max-deliveries" not in policies:
             yield Finding(
                 f"An entry of the group {name} was delivered {group.deliveries} times, and nothing"
                 " sets it aside.",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from penstock.client.connection import ServerConnection
-from penstock.operate.common import connected, parser, run, streams
-from penstock.terminal import console, duration, json_line, json_value, plural, shown
-
-LONG_MS: Final = 5 * 60_000
-"""How long an entry may be pending, or wait to be delivered, until its group is in trouble."""
-
-MANY: Final = 5
-"""How often an entry may be delivered until its group is in trouble."""
+from penstock.operate.common import connected, is_penstock, parser, run, streams
+from penstock.terminal import console, json_line, json_value, plural, shown
+from server.delivery.health import (
+    BEHIND,
+    FAILING,
+    LONG_MS,
+    STUCK,
+    UNATTENDED,
+    HealthFacts,
+    age_of,
+)
+from server.runtime.quantities import duration
 
 LOOKED_AT: Final = 100
 """How many pending entries of a group are looked at, the first by ID."""
@@ -31,7 +35,9 @@ class GroupReport:
 
     ``oldest`` is how long an entry has been with its consumer, ``deliveries`` how often one was
     delivered, each the most of the first pending entries; ``waits`` is how old the first entry is
-    that was not delivered."""
+    that was not delivered, ``silent`` how long no consumer has asked, if none is there. Penstock
+    tells how many entries ``died``, which became dead letters lately, and whether the group is
+    ``paused``."""
 
     stream: bytes
     group: bytes
@@ -41,24 +47,54 @@ class GroupReport:
     oldest: int | None
     deliveries: int
     waits: int | None
+    silent: int | None
+    died: int
+    paused: bool
     added: int
     read: int | None
 
+    def facts(self) -> HealthFacts:
+        """Return what the group is judged by."""
+        return HealthFacts(
+            self.oldest,
+            self.deliveries,
+            self.died,
+            self.pending,
+            self.lag or 0,
+            self.waits,
+            self.consumers,
+            self.silent,
+            paused=self.paused,
+        )
+
     @property
     def troubles(self) -> list[str]:
-        """Return what is wrong, in sentences; empty if nothing is."""
-        found = []
-        if self.oldest is not None and self.oldest >= LONG_MS:
-            found.append(f"stuck: an entry has been pending for {duration(self.oldest)}")
-        if self.deliveries >= MANY:
-            found.append(f"failing: an entry was delivered {self.deliveries} times")
-        if self.waits is not None and self.waits >= LONG_MS:
-            found.append(f"behind: an entry has waited for {duration(self.waits)}")
-        return found
+        """Return what is wrong, in sentences, the worst first; empty if nothing is."""
+        return [f"{name}: {_SENTENCES[name](self)}" for name in self.facts().troubles()]
+
+
+def _failing(group: GroupReport) -> str:
+    if group.died:
+        return f"{plural(group.died, 'entry')} became dead letters in the last 10 min"
+    return f"an entry was delivered {group.deliveries} times"
+
+
+def _unattended(group: GroupReport) -> str:
+    if group.silent is None:
+        return "it has no consumers"
+    return f"no consumer has asked for entries for {duration(group.silent)}"
+
+
+_SENTENCES: Final[dict[str, Callable[[GroupReport], str]]] = {
+    STUCK: lambda group: f"an entry has been pending for {duration(group.oldest or 0)}",
+    FAILING: _failing,
+    UNATTENDED: _unattended,
+    BEHIND: lambda group: f"an entry has waited for {duration(group.waits or 0)}",
+}
 
 
 def gather(server: ServerConnection, pattern: str = "*") -> list[GroupReport]:
-    """The groups of all streams that fit a pattern, those in trouble first, then by lag."""
+    """The groups of all streams that fit a pattern, those in trouble first, as on the page."""
     keys = streams(server, pattern)
     seconds, microseconds = server.call("TIME")
     now = int(seconds) * 1000 + int(microseconds) // 1000
@@ -67,7 +103,7 @@ def gather(server: ServerConnection, pattern: str = "*") -> list[GroupReport]:
         for at in range(0, len(keys), _AT_ONCE)
         for group in _groups_of(server, keys[at : at + _AT_ONCE], now)
     ]
-    return sorted(found, key=lambda each: (not each.troubles, -(each.lag or 0), each.stream))
+    return sorted(found, key=lambda each: (each.facts().order(), each.stream, each.group))
 
 
 def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Iterator[GroupReport]:
@@ -80,6 +116,7 @@ def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Ite
         if isinstance(groups, list) and isinstance(stream, list)
         for row in groups
     ]
+    stats = _stats(server, [key for key, _, _ in rows])
     details = server.try_all(
         [
             command
@@ -87,23 +124,60 @@ def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Ite
             for command in (
                 ("XPENDING", key, row["name"], "-", "+", LOOKED_AT),
                 ("XRANGE", key, b"(" + row["last-delivered-id"], "+", "COUNT", 1),
+                ("XINFO", "CONSUMERS", key, row["name"]),
             )
         ]
     )
     for at, (key, row, stream) in enumerate(rows):
-        pending, first = details[2 * at], details[2 * at + 1]
-        yield _group(key, row, stream, _listed(pending), _listed(first), now)
+        pending, first, consumers = map(_listed, details[3 * at : 3 * at + 3])
+        told = stats.get(key, {}).get(row["name"], {})
+        silent = _silent([_named(each) for each in consumers], told.get("attended"))
+        yield _group(key, row, stream, told, _Asked(pending, first, silent), now)
+
+
+def _stats(
+    server: ServerConnection, keys: Sequence[bytes]
+) -> dict[bytes, dict[bytes, dict[str, Any]]]:
+    """What Penstock counts of the groups of streams; nothing of other servers."""
+    if not is_penstock(server):
+        return {}
+    some = list(dict.fromkeys(keys))
+    replies = server.try_all([("PENSTOCK", "STATS", key) for key in some])
+    return {
+        key: dict(zip(reply[::2], map(_named, reply[1::2]), strict=True))
+        for key, reply in zip(some, map(_listed, replies), strict=True)
+    }
+
+
+def _silent(consumers: Sequence[dict[str, Any]], attended: int | None) -> int | None:
+    """How long no consumer has asked, if none is there. Where the server does not tell whether the
+    client of one is connected, the one that works on an entry for a minute is not taken to be
+    gone."""
+    idle: int | None = min([each["idle"] for each in consumers], default=None)
+    if idle is None or attended or (attended is None and idle < LONG_MS):
+        return None
+    return idle
+
+
+class _Asked(NamedTuple):
+    """Some pending entries, the first entry that was not delivered, and how long no consumer has
+    asked."""
+
+    pending: list[Any]
+    first: list[Any]
+    silent: int | None
 
 
 def _group(
     key: bytes,
     row: dict[str, Any],
     stream: dict[str, Any],
-    pending: list[Any],
-    first: list[Any],
+    told: dict[str, Any],
+    asked: _Asked,
     now: int,
 ) -> GroupReport:
-    held = [entry for entry in pending if entry[1]]
+    held = [entry for entry in asked.pending if entry[1]]
+    added = int(asked.first[0][0].partition(b"-")[0]) if asked.first else 0
     return GroupReport(
         key,
         row["name"],
@@ -111,8 +185,11 @@ def _group(
         row["pending"],
         row["consumers"],
         max([entry[2] for entry in held], default=None),
-        max([entry[3] for entry in pending], default=0),
-        max(0, now - int(first[0][0].partition(b"-")[0])) if first else None,
+        max([entry[3] for entry in asked.pending], default=0),
+        age_of(added, now),
+        asked.silent,
+        _named(told.get("dead-letters")).get("lately", 0),
+        bool(told.get("paused")),
         stream.get("entries-added", 0),
         row.get("entries-read"),
     )

@@ -8,7 +8,6 @@ from functools import partial
 from time import sleep
 from typing import Any, Final
 
-from penstock.terminal import duration
 from penstock.testing.control import Ask, PenstockError, WaitTimeout, as_dict
 
 TIMEOUT_S: Final = 10.0
@@ -116,9 +115,7 @@ def _pending(ask: Ask, stream: str, group: str, number: int) -> str:
     if not number:
         return ""
     rows = ask("XPENDING", stream, group, "-", "+", SHOWN)
-    shown = [
-        f"{row[0]} ({row[1]}, delivered {_times(row[3])}, {duration(row[2])} ago)" for row in rows
-    ]
+    shown = [f"{row[0]} ({row[1]}, delivered {_times(row[3])}, {_age(row[2])} ago)" for row in rows]
     return f"{_entries(number)} pending: {_list(shown, number)}"
 
 
@@ -226,3 +223,7 @@ def _entries(number: int) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
+
+
+def _age(ms: int) -> str:
+    return f"{ms} ms" if ms < 1000 else f"{ms / 1000:,g} s"

@@ -3,6 +3,7 @@ nothing is gone through for it, however much is pending."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from server.delivery.group_ref import GroupRef, RuledGroup
@@ -54,3 +55,15 @@ def connection_of(consumer: Consumer) -> ConsumerConnection | None:
     if not isinstance(link, Link):
         return None
     return ConsumerConnection(link.addr, link.created_ms, link.closed_ms)
+
+
+def is_connected(consumer: Consumer) -> bool | None:
+    """Return whether the last client of a consumer is still there; ``None`` without one since the
+    server began."""
+    link = consumer.link
+    return not link.closed_ms if isinstance(link, Link) else None
+
+
+def is_attended(consumers: Iterable[Consumer]) -> bool:
+    """Return whether the client of one of them is connected."""
+    return any(map(is_connected, consumers))

@@ -14,6 +14,7 @@ from typing import Final
 
 from server.config.registry import Config
 from server.delivery.group_ref import GroupRef
+from server.delivery.stats import is_attended
 from server.runtime.clockwork import Slice
 from server.services import Services
 from server.state.session import Place
@@ -78,6 +79,21 @@ async def summary_of(pending: PendingList, pace: Slice) -> PendingSummary:
     while summary.step(pending):
         await pace.rest()
     return summary
+
+
+async def asked_last(group: Group, pace: Slice) -> int | None:
+    """Return when a consumer asked last, in Unix milliseconds; ``None`` without consumers, and
+    while the client of one is connected."""
+    last: int | None = None
+    consumers = list(group.consumers.values())
+    for at in range(0, len(consumers), _SOME):
+        some = consumers[at : at + _SOME]
+        if is_attended(some):
+            return None
+        latest = max([each.seen for each in some])
+        last = latest if last is None else max(last, latest)
+        await pace.rest()
+    return last
 
 
 class Rows:
@@ -169,9 +185,10 @@ class Surveyor:
         own = labels(names)
         summary = await summary_of(group.pending, self._pace)
         seen = await self._add_consumers(names, group)
+        asked = await asked_last(group, self._pace)
         parked = self._parked[(ref.db.index, ref.key), group.name]
         ruled = self._server.policies.known_as_ruled(ref)
-        values = group_values(ref, summary, seen, ruled, parked, self._now)
+        values = group_values(ref, summary, seen, asked, ruled, parked, self._now)
         self._survey.groups.add(own, values)
         if any(summary.counts):
             self._survey.deliveries.add(own, [*summary.counts, summary.deliveries])

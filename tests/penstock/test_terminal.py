@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from penstock.terminal import PLAIN_WIDTH, Parser, console, duration, redact
+from penstock.terminal import PLAIN_WIDTH, Parser, console, redact
 
 
 @pytest.mark.parametrize(
@@ -40,18 +40,3 @@ def test_a_name_that_the_encoding_lacks_is_printed_with_an_escape(
     output.print("K\u00f6ln")
     sys.stdout.flush()
     assert (raw.getvalue(), output.width) == (b"K\\xf6ln\n", PLAIN_WIDTH)
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (0, "0 ms"),
-        (999, "999 ms"),
-        (2500, "2.5 s"),
-        (60_000, "1 min"),
-        (18_000_301, "5 h"),
-        (86_400_000 * 45, "45 d"),
-    ],
-)
-def test_times_are_told_as_one_reads_them(ms: int, text: str) -> None:
-    assert duration(ms) == text

@@ -185,12 +185,14 @@ def test_counts_are_dictionaries_all_the_way_down(kitchen: Penstock) -> None:
         "pending": 0,
         "given-back": 0,
         "kept-back": {"turn": 0, "time": 0, "backoff": 0, "rate": 0},
+        "attended": 1,
+        "paused": 0,
         "bad-delays": 0,
         "bad-delay": None,
         "dead-letters": {"max-deliveries": 0, "fatal": 2, "lately": 2},
     }
     no_letters = {"max-deliveries": 0, "fatal": 0, "lately": 0}
-    of_other = counts | {"delivered": 0, "dead-letters": no_letters}
+    of_other = counts | {"delivered": 0, "attended": 0, "dead-letters": no_letters}
     assert kitchen.stats("orders") == {"kitchen": counts, "lately": of_other}
     assert kitchen.stats("orders", "lately") == of_other | {"consumers": {}}
     of_group = kitchen.stats("orders", "kitchen")

@@ -174,7 +174,7 @@ def test_a_wait_says_who_was_not_there_when_the_clock_was_advanced(handle: Penst
     assert told(lambda: handle.wait_for_readers(1, timeout=0)).count("worker") == 1
     handle.clock.advance(minutes=1)
     text = told(lambda: handle.wait_until_acknowledged("orders", "kitchen", timeout=0))
-    assert "1-1 (alice, delivered once, 1 min ago); " in text
+    assert "1-1 (alice, delivered once, 60 s ago); " in text
     assert "; readers when the clock was last advanced: 0 there: none; other clients: " in text
     assert "worker (last command: ping)" in text
     handle.clock.reset()

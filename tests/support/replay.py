@@ -7,12 +7,13 @@ that the commands left. The keyspace's own list of effects is not added to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
+from functools import cache
 from typing import Any, Final
 
-from server.commands import load
 from server.core.outcomes import Steps, finish
 from server.core.table import TABLE
+from server.services import Services
+from server.state.session import Session
 from storage.engine import effects as e
 from storage.engine.groups import Group
 from storage.engine.histories import EndedDelivery
@@ -20,6 +21,7 @@ from storage.engine.log import decode_entry
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
 from storage.rdb.read import restore
+from tests.support.direct import Direct
 
 
 def replay(keyspace: Keyspace, effects: Iterable[e.Effect]) -> None:
@@ -57,12 +59,19 @@ def _changed(keyspace: Keyspace, effect: e.Changed) -> None:
         _run(_database(keyspace, effect), effect.words)
 
 
+@cache
+def _runner() -> tuple[Services, Session]:
+    """A server and a session of it, which only lend themselves to handlers."""
+    direct = Direct()
+    return direct.server.services, direct.client().session
+
+
 def _run(database: Database, words: tuple[bytes, ...]) -> None:
     """Runs the command of a collection, of which a handler asks nothing but its session's
     database."""
-    load()
-    session = SimpleNamespace(db=database, no_touch=False, resp3=False)
-    outcome = TABLE[words[0].lower()].handler(None, session, [*words])
+    server, session = _runner()
+    session.db = database
+    outcome = TABLE[words[0].lower()].handler(server, session, [*words])
     if isinstance(outcome, Steps):
         finish(outcome)
 

@@ -15,7 +15,7 @@ from server.delivery import errors as policy_errors
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
 from server.delivery.group_ref import GroupRef, RuledGroup, group_of_key
 from server.delivery.happenings import Happening
-from server.delivery.stats import connection_of, kept_back
+from server.delivery.stats import connection_of, is_attended, kept_back
 from server.services import Services
 from server.state.session import Session
 from storage.engine import ids
@@ -64,6 +64,8 @@ def _group(ref: GroupRef, ruled: RuledGroup | None, now: int) -> dict[str, Reply
         "pending": len(group.pending) - group.pending.unowned,
         "given-back": len(group.pending.extras.released),
         "kept-back": _named(kept._asdict()),
+        "attended": int(is_attended(group.consumers.values())),
+        "paused": int(ruled is not None and ruled.agenda.rules.paused),
         "bad-delays": counts.bad_delays,
         "bad-delay": _bad_delay(counts.bad_delay),
         "dead-letters": _named(

@@ -10,6 +10,7 @@ from typing import Final
 
 from server.delivery.dead_letters import FATAL, TOO_OFTEN
 from server.delivery.group_ref import GroupRef, RuledGroup
+from server.delivery.health import HealthFacts, age_of
 from server.delivery.stats import kept_back
 from server.state.session import Link
 from server.web.metrics.text import HISTOGRAM, Family, Value, families
@@ -68,6 +69,8 @@ gauge penstock_stream_group_policies: Whether the group has policies.
 gauge penstock_stream_group_parked_readers: Clients that wait for entries of the group.
 gauge penstock_stream_group_oldest_consumer_idle_seconds: How long the consumer has not asked that
     has been idle longest; 0 without consumers.
+gauge penstock_stream_group_troubles: How many rules say that the group is in trouble: an entry is
+    pending for long, or was delivered often; nobody is there to read; entries wait for long.
 """)
 
 CONSUMERS: Final = families("""
@@ -117,22 +120,36 @@ def group_values(
     ref: GroupRef,
     summary: PendingSummary,
     seen: int | None,
+    asked: int | None,
     ruled: RuledGroup | None,
     parked: int,
     now: int,
 ) -> list[Value]:
     """Return the values of :data:`GROUPS`; ``seen`` is when the consumer was last seen that was not
-    seen for the longest time, and ``ruled`` is the group with its policies, if it has any."""
+    seen for the longest time, ``asked`` when one asked last unless the client of one is connected,
+    and ``ruled`` is the group with its policies, if it has any."""
     stream, group, counts = ref.stream, ref.group, ref.group.counts
     oldest = None if summary.earliest == HIGHEST else summary.earliest
+    first = _first_undelivered(stream, group)
+    facts = HealthFacts(
+        None if oldest is None else now - oldest,
+        summary.most,
+        counts.letters_lately.total(now),
+        len(group.pending) - group.pending.unowned,
+        stream.undelivered(group),
+        None if first is None else age_of(first, now),
+        len(group.consumers),
+        None if asked is None else now - asked,
+        paused=ruled is not None and ruled.agenda.rules.paused,
+    )
     return [
         len(group.consumers),
         len(group.pending),
         ids.split(group.last_id)[0],
         None if group.entries_read is None else signed(group.entries_read),
         stream.lag(group),
-        stream.undelivered(group),
-        seconds_since(_first_undelivered(stream, group), now),
+        facts.lag,
+        seconds_since(first, now),
         seconds_since(oldest, now),
         group.redelivered,
         group.acked,
@@ -141,12 +158,13 @@ def group_values(
         counts.bad_delays,
         counts.letters.get(TOO_OFTEN, 0),
         counts.letters.get(FATAL, 0),
-        counts.letters_lately.total(now),
+        facts.died,
         group.pending.unowned,
         *kept_back(ref, ruled, now),
         int(ruled is not None),
         parked,
         seconds_since(seen, now),
+        len(facts.troubles()),
     ]
 
 

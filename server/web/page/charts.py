@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from server.runtime.histogram import MICROSECOND
+from server.runtime.quantities import duration, latency, number, size
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
 from server.web.page.traces import History
-from server.web.page.wording import duration, latency, number, rate, size
+from server.web.page.wording import rate
 
 WIDTH: Final = 120
 HEIGHT: Final = 40

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import Response
 
+from server.runtime import quantities
 from server.runtime.version import PENSTOCK_VERSION
 from server.web.html.document import Pages
 from server.web.page import charts, page_request, wording
@@ -32,17 +33,18 @@ def iso(ms: int) -> str:
 
 
 _WORDING: Final = (
-    *("NONE", "counted", "deliveries", "duration", "id_text", "id_ms", "latency", "moment"),
-    *("number", "rate", "shown"),
+    *("NONE", "counted", "deliveries", "id_text", "id_ms", "moment", "rate", "shown"),
 )
+_QUANTITIES: Final = ("duration", "latency", "number")
 _ADDRESSES: Final = (
     *("consumer_url", "entry_url", "group_url", "letters_url", "packed", "stream_url", "url"),
 )
 
 _NAMES: Final[dict[str, object]] = {
     **{name: getattr(wording, name) for name in _WORDING},
+    **{name: getattr(quantities, name) for name in _QUANTITIES},
     **{name: getattr(page_request, name) for name in _ADDRESSES},
-    "bytes_text": wording.size,
+    "bytes_text": quantities.size,
     "chart": charts.chart,
     "iso": iso,
 }

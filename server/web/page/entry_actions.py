@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from server.runtime.quantities import size
 from server.web.page.letters import (
     ShownLetter,
     filtered_ids,
@@ -20,7 +21,7 @@ from server.web.page.page_request import (
     stream_url,
 )
 from server.web.page.running import Asked, Command, Input, Maker, PageAction
-from server.web.page.wording import counted, id_text, is_text, kind_of, shown, size
+from server.web.page.wording import counted, id_text, is_text, kind_of, shown
 from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.errors import InvalidID

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from starlette.responses import Response, StreamingResponse
 
 from server.delivery.group_ref import GroupRef
+from server.runtime.quantities import size
 from server.state.monitors import quoted
 from server.web.html.document import secured
 from server.web.page.drawing import Screen
@@ -19,7 +20,7 @@ from server.web.page.letters import letter_view, read_letter
 from server.web.page.page_request import PageRequest, Refused, entry_url, packed
 from server.web.page.preview import id_of, places_of
 from server.web.page.sampling import rules_of
-from server.web.page.wording import id_ms, id_text, is_text, kind_of, shown, size
+from server.web.page.wording import id_ms, id_text, is_text, kind_of, shown
 from storage.engine import ids
 from storage.engine.entries import decode_entry
 from storage.engine.groups import Group

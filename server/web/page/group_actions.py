@@ -9,6 +9,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from server.config.policies import GROUP, read_settings
 from server.delivery.group_ref import GroupRef
+from server.runtime.quantities import number
 from server.web.page.letters import (
     MOST_IDS,
     seen_ids,
@@ -25,7 +26,7 @@ from server.web.page.running import Asked, Command, Input, Maker, PageAction
 from server.web.page.sampling import rules_of
 from server.web.page.stream_screen import identity_of
 from server.web.page.walking import entries
-from server.web.page.wording import counted, id_text, number, shown
+from server.web.page.wording import counted, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.log import EntryLog

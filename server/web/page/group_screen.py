@@ -10,11 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from server.config.policies import ALL, DEAD_LETTER, GROUP, TIMES, Settings
 from server.delivery.group_ref import GroupRef
-from server.delivery.stats import kept_back
+from server.delivery.health import consumer_state
+from server.delivery.stats import is_connected, kept_back
+from server.runtime.quantities import duration
 from server.state.session import Link, Waiter
 from server.web.page.charts import delivery_names
 from server.web.page.drawing import Screen
-from server.web.page.overview import GONE_MS, Line, explain
+from server.web.page.overview import Line, explain
 from server.web.page.page_request import (
     PageRequest,
     Refused,
@@ -27,7 +29,7 @@ from server.web.page.page_request import (
 from server.web.page.preview import Preview, preview
 from server.web.page.sampling import Name, Row, behind_since, lag_of, rules_of
 from server.web.page.traces import History
-from server.web.page.wording import counted, duration, id_ms, id_text, shown
+from server.web.page.wording import counted, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import HIGHEST, NEVER, Consumer, PendingEntry
@@ -304,18 +306,13 @@ def consumer_line(
 ) -> ConsumerLine:
     """How a consumer of a group is."""
     asked = max(0, request.now - consumer.seen)
-    state = "works" if consumer.owned else "away"
-    if consumer.name in waiting:
-        state = "waits"
-    elif consumer.owned and asked >= GONE_MS:
-        state = "gone"
+    waits, connected = consumer.name in waiting, is_connected(consumer)
+    state = consumer_state(consumer.owned, waits, connected, asked)
     got = None if consumer.active == NEVER else max(0, request.now - consumer.active)
     link = consumer.link if isinstance(consumer.link, Link) else None
     known = link is not None and request.viewer.may(b"CLIENT", b"LIST")
     address = link.addr if link is not None and known else ""
     closed = None if link is None or not link.closed_ms else link.closed_ms
-    if consumer.owned and closed is not None and state != "waits":
-        state = "gone"
     trace = request.sampler.consumers.get((group, consumer.name))
     told = state, consumer.owned, asked, got, address, closed
     return ConsumerLine(consumer.name, *told, consumer.acked, consumer.redelivered, trace)

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from server.delivery import dead_letters
 from server.runtime.clockwork import Slice
+from server.runtime.quantities import number
 from server.web.page.drawing import Screen
 from server.web.page.page_request import (
     REDRIVE,
@@ -24,7 +25,7 @@ from server.web.page.page_request import (
 from server.web.page.preview import WIDTH, Preview, id_of, preview
 from server.web.page.stream_screen import identity_of
 from server.web.page.walking import entries, has
-from server.web.page.wording import id_ms, id_text, number, shown, value_text
+from server.web.page.wording import id_ms, id_text, shown, value_text
 from storage.engine import ids
 from storage.engine.entries import decode_entry
 from storage.engine.log import EntryLog

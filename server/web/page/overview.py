@@ -9,6 +9,9 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from server.delivery import happenings
+from server.delivery.health import GONE, consumer_state
+from server.delivery.stats import is_connected
+from server.runtime.quantities import duration, number
 from server.web.page.charts import points, top_of
 from server.web.page.drawing import Screen
 from server.web.page.page_request import (
@@ -23,7 +26,7 @@ from server.web.page.page_request import (
 from server.web.page.preview import id_of
 from server.web.page.sampling import Row, in_trouble, ordered
 from server.web.page.traces import History
-from server.web.page.wording import counted, deliveries, duration, id_ms, number, rate, shown
+from server.web.page.wording import counted, deliveries, id_ms, rate, shown
 from server.web.survey import stream_at
 from storage.engine import ids
 
@@ -43,9 +46,6 @@ MOST_NEWS: Final = 8
 
 SMALL: Final = 100
 """No small chart has a scale that ends below so many entries: noise looks flat."""
-
-GONE_MS: Final = 60_000
-"""A consumer that holds entries and has not asked for so long counts as gone."""
 
 LATELY_MS: Final = 10 * 60_000
 
@@ -277,6 +277,9 @@ def explain(request: PageRequest, line: Line) -> None:
             line.step = "See dead letters", where
         else:
             line.step = "See the entry", group_url(*here, order="deliveries") + "#pending"
+    elif line.state == "unattended":
+        line.cause = "", "", _unattended(row, now)
+        line.step = "See consumers", group_url(*here) + "#consumers"
     else:
         grows = (
             f"The lag grows by {rate(row.grows)} entries a second"
@@ -290,6 +293,17 @@ def explain(request: PageRequest, line: Line) -> None:
         )
         line.cause = "", "", f"{grows}{waits}."
         line.step = "See consumers", group_url(*here) + "#consumers"
+
+
+def _unattended(row: Row, now: int) -> str:
+    """Who does not read, and what waits."""
+    nobody = "The group has no consumers"
+    if row.asked is not None:
+        nobody = (
+            f"No consumer is connected or has asked for entries for {duration(now - row.asked)}"
+        )
+    undelivered = counted(row.lag, "entry was", "entries were")
+    return f"{nobody}; {undelivered} not delivered yet, {number(row.pending)} pending."
 
 
 def _oldest(row: Row, now: int) -> str:
@@ -312,7 +326,7 @@ def _holder(request: PageRequest, line: Line) -> tuple[str, str, str] | None:
         return None
     holds = f" holds {counted(most.owned, 'entry', 'entries')}"
     silent = request.now - most.seen
-    if silent >= GONE_MS:
+    if consumer_state(most.owned, False, is_connected(most), silent) == GONE:
         line.gone = most.name, most.owned
         said = f"{holds} and has not asked for any for {duration(silent)}."
     else:

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 
 from protocol.encoder import bulk
 from server.net.admission import farewell
+from server.runtime.quantities import number
 from server.services import Services
 from server.state.session import Session, SilentWire
 from server.web.page.page_request import PageRequest, Refused
-from server.web.page.wording import counted, number, shown
+from server.web.page.wording import counted, shown
 
 SHOWN: Final = 12
 """How many commands, and how many words of each, are shown."""

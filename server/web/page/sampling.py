@@ -19,14 +19,14 @@ from typing import Any, Final, NamedTuple
 
 from server.config.policies import GroupRules
 from server.delivery.group_ref import GroupRef
+from server.delivery.health import HealthFacts, age_of
 from server.runtime import process
 from server.runtime.clockwork import Slice
 from server.runtime.histogram import MICROSECOND, Histogram, at_most
 from server.services import Services
 from server.state.server_state import Phase
 from server.web.page.traces import CONSUMER, VITALS, History
-from server.web.page.wording import EARLIEST_MS
-from server.web.survey import STEP_NS, stream_at, streams_of, summary_of
+from server.web.survey import STEP_NS, asked_last, stream_at, streams_of, summary_of
 from storage.engine import ids
 from storage.engine.groups import Group
 from storage.engine.pending import HIGHEST
@@ -53,11 +53,6 @@ MOST_TRACES: Final = 2000
 MOST_CONSUMERS: Final = 100
 """Of how many consumers of a group: those that came first."""
 
-FAILING_AGE_MS: Final = 5 * 60_000
-FAILING_DELIVERIES: Final = 5
-"""A group is in trouble when an entry has been waiting so long, was delivered so often, or became a
-dead letter in the last ten minutes. It also is when its lag grows (:meth:`Trace.growth`)."""
-
 _CHUNK: Final = 500
 """How many rows are sorted at a time."""
 
@@ -79,7 +74,8 @@ class Row(NamedTuple):
     ``most`` is the highest. ``target`` is where dead letters go, empty if nowhere, and ``tries``
     after how many deliveries, 0 if never. ``grows`` is by how many entries a second the lag grows,
     0 unless it has done so for two minutes. ``died`` are the entries that became dead letters since
-    the group is in memory, ``died_lately`` those of the last ten minutes.
+    the group is in memory, ``died_lately`` those of the last ten minutes. ``asked`` is when one of
+    its ``consumers`` asked last, ``None`` without any and while the client of one is connected.
     """
 
     db: int
@@ -102,6 +98,8 @@ class Row(NamedTuple):
     grows: float = 0.0
     died: int = 0
     died_lately: int = 0
+    consumers: int = 0
+    asked: int | None = None
 
     @property
     def name(self) -> Name:
@@ -113,22 +111,28 @@ class Row(NamedTuple):
         age = 0 if self.oldest is None else max(0, now - self.oldest)
         return now, self.added, self.acked, self.lag, self.pending, self.kept, age, self.length
 
-    def troubles(self, now: int) -> list[str]:
-        """What is wrong with the group, the worst first."""
-        found = []
-        if self.oldest is not None and now - self.oldest >= FAILING_AGE_MS:
-            found.append("stuck")
-        if self.most >= FAILING_DELIVERIES or self.died_lately:
-            found.append("failing")
-        waits = self.behind_since is not None and now - self.behind_since >= FAILING_AGE_MS
-        if (waits or self.grows) and not self.paused:
-            found.append("behind")
-        return found
+    def facts(self, now: int) -> HealthFacts:
+        """Return what it is judged by, at a time not before the look."""
+
+        def since(ms: int | None) -> int | None:
+            return None if ms is None else now - ms
+
+        return HealthFacts(
+            since(self.oldest),
+            self.most,
+            self.died_lately,
+            self.pending,
+            self.lag,
+            since(self.behind_since),
+            self.consumers,
+            since(self.asked),
+            self.grows,
+            self.paused,
+        )
 
     def state(self, now: int) -> str:
-        """How it is, in a word."""
-        troubles = self.troubles(now)
-        return troubles[0] if troubles else "paused" if self.paused else "fine"
+        """Return how it is, in a word."""
+        return self.facts(now).state()
 
 
 Key = Callable[[Row], Any]
@@ -373,6 +377,8 @@ class StreamScan:
             tries=0 if rules is None else rules.max_deliveries,
             died=sum(group.counts.letters.values()),
             died_lately=group.counts.letters_lately.total(self._now),
+            consumers=len(group.consumers),
+            asked=await asked_last(group, self._pace),
         )
 
 
@@ -428,18 +434,17 @@ def behind_since(stream: Stream, group: Group, now: int) -> int | None:
         return None
     first = stream.log.ids_of(group.last_id + 1, ids.MAX, 1)
     ms = ids.split(first[0])[0] if first else 0
-    return ms if EARLIEST_MS <= ms <= now else None
+    return None if age_of(ms, now) is None else ms
 
 
 # --- orders ----------------------------------------------------------------------------------
 
 
 def in_trouble(now: int) -> Key:
-    """Groups in trouble first: by the age of the oldest pending entry, lag, and deliveries."""
+    """Groups in trouble first, as :meth:`HealthFacts.order` says; those of a stream together."""
 
     def key(row: Row) -> Any:
-        oldest = now if row.oldest is None else row.oldest
-        return not row.troubles(now), oldest, -row.lag, -row.most, row.group is None, *row.name
+        return *row.facts(now).order(), row.group is None, *row.name
 
     return key
 

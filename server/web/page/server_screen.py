@@ -12,13 +12,14 @@ from server.acl.log import LogEntry
 from server.clients.client_line import client_flags, client_memory
 from server.commands.server.info import SECTIONS
 from server.core.table import every
+from server.runtime.quantities import number
 from server.services import Services
 from server.state.session import Session
 from server.state.timings import SlowCommand
 from server.web.page.drawing import Screen
 from server.web.page.group_screen import consumer_of
 from server.web.page.page_request import PageRequest, url
-from server.web.page.wording import NONE, number, shown
+from server.web.page.wording import NONE, shown
 
 PAGE: Final = 50
 """How many clients there are on a page."""

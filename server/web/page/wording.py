@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from server.delivery.health import EARLIEST_MS
+from server.runtime.quantities import number, size
 from server.web.metrics.text import readable
 from storage.engine import ids
 
@@ -25,12 +27,6 @@ _KINDS: Final = (
     (b"PAR1", "Parquet"),
     (b"\x28\xb5\x2f\xfd", "Zstandard"),
 )
-
-_SIZES: Final = ((10**9, "GB"), (10**6, "MB"), (10**3, "KB"))
-_LENGTHS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
-
-EARLIEST_MS: Final = 10**12
-"""The first ID that is taken for a time (in 2001); those below are numbers of another kind."""
 
 
 def shown(name: bytes, most: int = LONGEST) -> str:
@@ -88,11 +84,6 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def number(value: int) -> str:
-    """A number with commas between thousands."""
-    return f"{value:,}"
-
-
 def rate(value: float | None) -> str:
     """Entries a second."""
     if value is None:
@@ -103,37 +94,6 @@ def rate(value: float | None) -> str:
 def counted(count: int, one: str, more: str = "") -> str:
     """A number with its noun, which agrees with it."""
     return f"{number(count)} {one if count == 1 else more or one + 's'}"
-
-
-def size(count: int) -> str:
-    """A number of bytes."""
-    for unit, name in _SIZES:
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} B"
-
-
-def latency(nanoseconds: int) -> str:
-    """A short length of time: in microseconds below a millisecond, in milliseconds up to a second,
-    else as :func:`duration` says."""
-    if nanoseconds < 1_000_000:
-        return f"{nanoseconds / 1000:.3g} µs"
-    ms = nanoseconds / 1_000_000
-    return f"{ms:.3g} ms" if ms < 999.5 else duration(round(ms))
-
-
-def duration(ms: int) -> str:
-    """A length of time in its two largest units."""
-    if ms < 1000:
-        return f"{max(0, ms)} ms"
-    at = next(at for at, (unit, _) in enumerate(_LENGTHS) if ms >= unit)
-    unit, name = _LENGTHS[at]
-    text = f"{ms // unit} {name}"
-    if at + 1 == len(_LENGTHS) or ms // unit >= 10:
-        return text
-    smaller, its_name = _LENGTHS[at + 1]
-    rest = ms % unit // smaller
-    return f"{text} {rest} {its_name}" if rest else text
 
 
 def moment(ms: int) -> str:

@@ -67,7 +67,7 @@ def test_entries_that_fail_and_consumers_that_are_gone(run: Run, client: Client)
 def test_a_group_that_nobody_reads(run: Run, client: Client) -> None:
     client.config_set("appendonly", "yes")
     client.xgroup_create("orders", "late kitchen", mkstream=True)
-    client.xadd("orders", {"item": "tea"}, id="1-1")
+    client.xadd("orders", {"item": "tea"}, id="1700000000000-1")
     [[sentence, remedy]] = found(run).items()
     assert sentence.startswith("Nobody reads the group late kitchen of orders, and entries have")
     client.execute_command(*shlex.split(remedy))

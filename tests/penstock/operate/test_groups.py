@@ -65,10 +65,11 @@ def test_who_fails_comes_first_with_the_reason(run: Run, client: Client) -> None
 
 def test_an_old_entry_is_stuck_and_one_that_waits_is_behind(run: Run, client: Client) -> None:
     client.xgroup_create("orders", "kitchen", mkstream=True)
-    client.xadd("orders", {"item": "tea"}, id="1-1")
-    client.xadd("orders", {"item": "tea"}, id="1-2")
+    client.xadd("orders", {"item": "tea"}, id="1700000000000-1")
+    client.xadd("orders", {"item": "tea"}, id="1700000000000-2")
     read(client, count=1)
-    client.execute_command("XCLAIM", "orders", "kitchen", "alice", 0, "1-1", "IDLE", 360_000)
+    claim = ("XCLAIM", "orders", "kitchen", "alice", 0, "1700000000000-1", "IDLE", 360_000)
+    client.execute_command(*claim)
     _, out, _ = run("groups", "--json")
     found = json.loads(out)
     stuck, behind = found.pop("troubles")
@@ -83,6 +84,9 @@ def test_an_old_entry_is_stuck_and_one_that_waits_is_behind(run: Run, client: Cl
         "pending": 1,
         "consumers": 1,
         "deliveries": 2,
+        "silent": None,
+        "died": 0,
+        "paused": False,
         "added": 2,
         "read": 1,
     }
@@ -151,7 +155,7 @@ def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
 @pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])
 def test_a_rate_that_is_not_known_is_empty(before: int | None, now: int | None, text: str) -> None:
     def group(read: int | None) -> GroupReport:
-        return GroupReport(b"orders", b"kitchen", 0, 0, 0, None, 0, None, 0, read)
+        return GroupReport(b"orders", b"kitchen", 0, 0, 0, None, 0, None, None, 0, False, 0, read)
 
     key = (b"orders", b"kitchen")
     assert top.rates({key: group(before)}, [group(now)], 1)[key] == ("0", text)

@@ -40,6 +40,8 @@ def test_a_group_without_policies_has_counts_too() -> None:
         b"pending": 1,
         b"given-back": 1,
         b"kept-back": {b"turn": 0, b"time": 0, b"backoff": 0, b"rate": 0},
+        b"attended": 1,
+        b"paused": 0,
         b"bad-delays": 0,
         b"bad-delay": None,
         b"dead-letters": {b"max-deliveries": 0, b"fatal": 0, b"lately": 0},

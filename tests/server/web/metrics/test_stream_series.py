@@ -58,6 +58,7 @@ penstock_stream_group_kept_back{$COOK,reason="rate"} 0
 penstock_stream_group_policies{$COOK} 0
 penstock_stream_group_parked_readers{$COOK} 0
 penstock_stream_group_oldest_consumer_idle_seconds{$COOK} 7.5
+penstock_stream_group_troubles{$COOK} 0
 redis_stream_group_consumer_messages_pending{consumer="ann",$COOK} 1
 redis_stream_group_consumer_messages_pending{consumer="bob",$COOK} 1
 redis_stream_group_consumer_idle_seconds{consumer="ann",$COOK} 7.5

@@ -17,8 +17,6 @@ from server.web.survey import STEP_NS, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
 
-MINUTE_MS = 60_000
-
 
 def row(**values: object) -> Row:
     plain = Row(0, b"k", b"g", 0, 0, 0, None, 0, None, 0, (), False)
@@ -48,27 +46,9 @@ async def test_a_look_finds_groups_and_streams_without_any(
     assert found[0, b"alone", b""].group is None
     group = found[0, b"s", b"g"]
     assert group[3:11] == (4, 4, 1, START_MS + 4, 3, START_MS, 1, (0, 3, 0, 0, 0, 0, 0, 0, 0))
-    assert group[11:] == (False, 0, 0, False, b"", 0, 0.0, 0, 0)
+    assert group[11:] == (False, 0, 0, False, b"", 0, 0.0, 0, 0, 1, None)
     assert sampler.index == found
     assert (sampler.number, sampler.taken_ms) == (1, START_MS + 1000)
-
-
-@pytest.mark.parametrize(
-    ("values", "troubles"),
-    [
-        ({}, []),
-        ({"oldest": 5 * MINUTE_MS}, ["stuck"]),
-        ({"oldest": 5 * MINUTE_MS + 1}, []),
-        ({"most": 5}, ["failing"]),
-        ({"died_lately": 1}, ["failing"]),
-        ({"behind_since": 5 * MINUTE_MS}, ["behind"]),
-        ({"grows": 2.0}, ["behind"]),
-        ({"grows": 2.0, "paused": True}, []),
-        ({"oldest": 0, "most": 9, "behind_since": 0}, ["stuck", "failing", "behind"]),
-    ],
-)
-def test_what_counts_as_trouble(values: dict[str, object], troubles: list[str]) -> None:
-    assert row(**values).troubles(10 * MINUTE_MS) == troubles
 
 
 async def test_rows_are_put_in_order_whatever_their_number() -> None:

@@ -14,18 +14,7 @@ from server.web.page.entry_screen import hex_lines, json_tokens
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, id_of, preview
 from server.web.page.traces import History
-from server.web.page.wording import (
-    counted,
-    deliveries,
-    duration,
-    latency,
-    moment,
-    rate,
-    shown,
-    shown_part,
-    size,
-    value_text,
-)
+from server.web.page.wording import counted, deliveries, moment, rate, shown, shown_part, value_text
 from storage.engine.entries import encode_entry
 
 # --- names -----------------------------------------------------------------------------------
@@ -68,23 +57,9 @@ def test_numbers_of_forms_are_brought_into_their_bounds() -> None:
     assert url("/", a=None) == "/"
 
 
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (-5, "0 ms"), (999, "999 ms"), (1000, "1 s"), (61_000, "1 min 1 s"), (600_000, "10 min"),
-        (3_600_000, "1 h"), (5_400_000, "1 h 30 min"), (90_000_000, "1 d 1 h"), (10**12, "11574 d"),
-    ],
-)  # fmt: skip
-def test_lengths_of_time(ms: int, text: str) -> None:
-    assert duration(ms) == text
-
-
-def test_times_sizes_and_counts() -> None:
+def test_times_and_counts() -> None:
     assert moment(1_700_000_000_000) == "2023-11-14 22:13:20 UTC"
     assert moment(10**18) == "–"  # noqa: RUF001
-    assert [size(n) for n in (999, 1000, 2_500_000, 10**9)] == [
-        "999 B", "1.0 KB", "2.5 MB", "1.0 GB",
-    ]  # fmt: skip
     assert [deliveries(n) for n in (1000, 2**63 - 1)] == ["1,000", "given up"]
 
 
@@ -109,14 +84,6 @@ def test_a_scale_ends_at_a_round_number(high: float, top: float) -> None:
 @given(st.floats(0.01, 1e15))
 def test_no_value_is_above_its_scale(high: float) -> None:
     assert high <= top_of(high) * 1.0001
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "said"),
-    [(0, "0 µs"), (500, "0.5 µs"), (41_234, "41.2 µs"), (3_140_000, "3.14 ms"), (2 * 10**9, "2 s")],
-)
-def test_short_lengths_of_time(nanoseconds: int, said: str) -> None:
-    assert latency(nanoseconds) == said
 
 
 def test_lines_go_through_some_of_many_values_and_the_newest() -> None:

@@ -119,6 +119,10 @@ def test_a_group_that_a_policy_holds_up_is_paused_and_one_that_falls_behind_says
         client.execute_command("XNACK", "s", "fatal", "FATAL", "IDS", 1, f"{1_700_000_000_001}-0")
         found.look()
         text = Asking(found.http).get("/").text
+        assert "The group has no consumers; 3 entries were not delivered yet, 0 pending." in text
+        client.xgroup_createconsumer("s", "late", "c")
+        found.look()
+        text = Asking(found.http).get("/").text
         assert "3 entries were not delivered yet; the first has waited for" in text
         assert "Readers wait because of the policy paused yes." in text
         assert "An entry was given up. See the entry" in text
@@ -466,7 +470,7 @@ def test_a_consumer_has_a_screen_of_its_own(
     following = link(first.html, "Next →")
     assert following is not None
     assert len(held(asking.get(following))) == 15
-    monkeypatch.setattr(group_screen, "GONE_MS", 0)
+    monkeypatch.setattr(group_screen, "is_connected", lambda consumer: False)
     assert "Holds 40 entries and last asked for some" in asking.get(address).text
     client = filled.client
     client.xgroup_createconsumer("orders", "analytics", "idle")
@@ -479,7 +483,7 @@ def test_a_consumer_has_a_screen_of_its_own(
 def test_a_consumer_that_is_gone_is_told_on_the_group_with_what_to_do(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overview, "GONE_MS", 0)
+    monkeypatch.setattr(overview, "is_connected", lambda consumer: False)
     answer = asking.get(GROUP)
     assert "ann holds 40 entries and has not asked for any for" in answer.text
     assert "Claim 40 entries…" in answer.text
