@@ -75,7 +75,8 @@ class GroupReport:
 
 def _failing(group: GroupReport) -> str:
     if group.died:
-        return f"{plural(group.died, 'entry')} became dead letters in the last 10 min"
+        became = "became a dead letter" if group.died == 1 else "became dead letters"
+        return f"{plural(group.died, 'entry')} {became} in the last 10 min"
     return f"an entry was delivered {group.deliveries} times"
 
 

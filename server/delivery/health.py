@@ -62,18 +62,18 @@ class HealthFacts(NamedTuple):
 
     def troubles(self) -> list[str]:
         """Return those of :data:`TROUBLES` that the group is in, the worst first."""
-        found = {
-            STUCK: self.oldest is not None and self.oldest >= LONG_MS,
-            FAILING: self.deliveries >= MANY or self.died > 0,
-            UNATTENDED: not self.paused and self._is_unattended(),
-            BEHIND: not self.paused and (bool(self.grows) or (self.waits or 0) >= LONG_MS),
-        }
-        return [name for name in TROUBLES if found[name]]
-
-    def _is_unattended(self) -> bool:
-        """Whether there are entries, and nobody is there who would take them."""
-        alone = self.silent if self.consumers else self.waits
-        return (self.pending > 0 or self.lag > 0) and alone is not None and alone >= ALONE_MS
+        found = []
+        if self.oldest is not None and self.oldest >= LONG_MS:
+            found.append(STUCK)
+        if self.deliveries >= MANY or self.died:
+            found.append(FAILING)
+        if not self.paused and (self.pending or self.lag):
+            alone = self.silent if self.consumers else self.waits
+            if alone is not None and alone >= ALONE_MS:
+                found.append(UNATTENDED)
+        if not self.paused and (self.grows or (self.waits or 0) >= LONG_MS):
+            found.append(BEHIND)
+        return found
 
     def state(self) -> str:
         """Return how the group is, in a word: its worst trouble, ``paused`` or ``fine``."""

@@ -8,32 +8,47 @@ from typing import Final, NamedTuple
 from server.runtime.histogram import MICROSECOND
 from server.runtime.quantities import duration, latency, number, size
 from server.web.metrics.stream_series import DELIVERY_BOUNDS
-from server.web.page.traces import History
+from server.web.page.marks import ChartMark
+from server.web.page.traces import Past
 from server.web.page.wording import rate
 
 WIDTH: Final = 120
 HEIGHT: Final = 40
-MOST_POINTS: Final = 60
-"""How many values a line goes through."""
-
 _ROUND: Final = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
 _COUNTED: Final = {0: "Never", 1: "Once", 2: "Twice"}
 
 
 class Chart(NamedTuple):
     """One or two lines with one scale: ``lines`` are points, ``top`` is what the upper edge means,
-    ``span`` how long ago the left edge was, ``says`` the same in words."""
+    ``times`` are the Unix milliseconds of the left edge, the middle and the right one, and ``says``
+    is the whole in words. ``at`` has for each point its place, its time and what its values are."""
 
     lines: list[str]
     top: str
-    span: str
+    times: tuple[int, int, int]
     says: str
+    at: list[tuple[str, int, str]]
+    marks: list[tuple[str, str]]
 
 
-def thinned(values: Sequence[float]) -> list[float]:
-    """Return some of many values, the newest among them."""
-    every = max(1, -(-len(values) // MOST_POINTS))
-    return list(values)[(len(values) - 1) % every :: every] if values else []
+class Axis:
+    """Where times are in a chart: buckets have fixed borders, so a point does not change its value
+    as time goes on."""
+
+    def __init__(self, times: Sequence[int], width: int) -> None:
+        self._width = width
+        self.first = times[0] // width * width
+        self.last = max(times[-1] // width * width, self.first + width)
+
+    def place(self, ms: int) -> str:
+        """Return the place of the bucket of a time."""
+        start = ms // self._width * self._width
+        return f"{(start - self.first) * WIDTH / (self.last - self.first):.1f}"
+
+    def marks(self, marks: Sequence[ChartMark]) -> list[tuple[str, str]]:
+        """Return the places and texts of those that are in the chart."""
+        shown = [each for each in marks if self.first <= each.time <= self.last + self._width]
+        return [(self.place(min(each.time, self.last)), each.text) for each in shown]
 
 
 def top_of(high: float) -> float:
@@ -46,36 +61,50 @@ def top_of(high: float) -> float:
     return next(each * unit for each in _ROUND if each * unit >= high) if high > 0 else 1.0
 
 
-def points(values: Sequence[float], top: float) -> str:
-    """Return the points of a line in the box; a single value is a level line."""
-    some = thinned(values)
-    some = some * 2 if len(some) == 1 else some
+def points(values: Sequence[float], top: float, places: Sequence[str] = ()) -> str:
+    """Return the points of a line in the box, which are equally far from each other if their places
+    are not given; a single value is a level line."""
+    some = values if len(values) > 1 else [*values, *values]
     step = WIDTH / max(1, len(some) - 1)
-    return " ".join(
-        f"{at * step:.1f},{HEIGHT - (HEIGHT - 1) * min(1.0, max(0.0, value) / top):.1f}"
-        for at, value in enumerate(some)
-    )
+    places = places or [f"{at * step:.1f}" for at in range(len(some))]
+    return " ".join(f"{x},{_height(value, top)}" for x, value in zip(places, some, strict=True))
+
+
+def _height(value: float, top: float) -> str:
+    return f"{HEIGHT - (HEIGHT - 1) * min(1.0, max(0.0, value) / top):.1f}"
 
 
 def chart(
-    trace: History | None, names: Sequence[str], what: str, least: float = 1, unit: str = ""
+    trace: Past | None,
+    names: Sequence[str],
+    what: str,
+    least: float = 1,
+    unit: str = "",
 ) -> Chart | None:
-    """Return the chart of columns of a trace, ``None`` if there is nothing yet. ``unit`` says what
+    """Return the chart of columns of the past, ``None`` if there is nothing yet. ``unit`` says what
     is drawn: ``"/s"`` the growth of counters, ``"ms"`` and ``"us"`` lengths of time, ``"B"`` bytes,
     else the values."""
     if trace is None or len(trace) < 2:
         return None
-    columns = [trace.rates(name) if unit == "/s" else trace.column(name) for name in names]
+    times: Sequence[int] = trace.column("times")
+    columns: list[Sequence[float]] = [trace.column(name) for name in names]
+    if unit == "/s":
+        columns, times = [trace.rates(name) for name in names], times[1:]
     high = max(max(column) for column in columns)
     top = top_of(max(high, least))
-    times = trace.column("times")
     said = _SAID.get(unit, plain)
+    per = " /s" if unit == "/s" else ""
+    axis = Axis(times, trace.width)
+    places = [*map(axis.place, times)] if len(times) > 1 else ["0.0", f"{WIDTH:.1f}"]
     now = " and ".join(said(column[-1]) for column in columns)
+    texts = [" / ".join(map(said, row)) + per for row in zip(*columns, strict=True)]
     return Chart(
-        [points(column, top) for column in columns],
-        said(top) + (" /s" if unit == "/s" else ""),
-        f"{duration(times[-1] - times[0])} ago",
+        [points(column, top, places) for column in columns],
+        said(top) + per,
+        (times[0], (times[0] + times[-1]) // 2, times[-1]),
         f"{what}: up to {said(high)}, now {now}",
+        list(zip(places, times, texts, strict=False)),
+        axis.marks(trace.marks),
     )
 
 

@@ -28,7 +28,7 @@ from server.web.page.page_request import (
 )
 from server.web.page.preview import Preview, preview
 from server.web.page.sampling import Name, Row, behind_since, lag_of, rules_of
-from server.web.page.traces import History
+from server.web.page.traces import Window
 from server.web.page.wording import counted, id_ms, id_text, shown
 from storage.engine import ids
 from storage.engine.groups import Group
@@ -87,7 +87,7 @@ class ConsumerLine:
     closed: int | None
     acked: int
     again: int
-    trace: History | None
+    trace: Window | None
 
 
 @dataclass
@@ -139,7 +139,10 @@ async def group_screen(request: PageRequest) -> Screen:
         "at": (database.index, key, group.name),
         "order": _order(request),
         "orders": ORDERS,
-        "trace": request.sampler.traces.get((database.index, key, group.name)),
+        "trace": request.window(
+            request.sampler.traces.get((database.index, key, group.name)),
+            *(database.index, key, group.name),
+        ),
         "most": facts.row.tries,
         "histogram": list(zip(delivery_names(), facts.row.deliveries, strict=False)),
         "fields": {"db": database.index, "key": packed(key), "group": packed(group.name)},
@@ -313,7 +316,7 @@ def consumer_line(
     known = link is not None and request.viewer.may(b"CLIENT", b"LIST")
     address = link.addr if link is not None and known else ""
     closed = None if link is None or not link.closed_ms else link.closed_ms
-    trace = request.sampler.consumers.get((group, consumer.name))
+    trace = request.window(request.sampler.consumers.get((group, consumer.name)), *group)
     told = state, consumer.owned, asked, got, address, closed
     return ConsumerLine(consumer.name, *told, consumer.acked, consumer.redelivered, trace)
 

@@ -25,7 +25,7 @@ from server.web.page.page_request import (
 )
 from server.web.page.preview import id_of
 from server.web.page.sampling import Row, in_trouble, ordered
-from server.web.page.traces import History
+from server.web.page.traces import Window
 from server.web.page.wording import counted, deliveries, id_ms, rate, shown
 from server.web.survey import stream_at
 from storage.engine import ids
@@ -116,7 +116,7 @@ class Overview:
     sums: Counter[str] = field(default_factory=Counter)
     letters: list[LettersLine] = field(default_factory=list)
     news: list[News] = field(default_factory=list)
-    whole: History | None = None
+    whole: Window | None = None
     previous: str | None = None
     following: str | None = None
 
@@ -168,7 +168,7 @@ async def overview(request: PageRequest) -> Screen:
     """The screen. Nothing is looked at here but what the sampler has found, and the consumers of
     groups in trouble."""
     wanted = Wanted(request)
-    facts = Overview(whole=request.sampler.whole if _sees_all(request) else None)
+    facts = Overview(whole=request.window(request.sampler.whole) if _sees_all(request) else None)
     found = await _select(request, wanted, facts)
     for row in found[:PAGE]:
         kind = kind_of(row, request.now)
@@ -232,7 +232,7 @@ async def _select(request: PageRequest, wanted: Wanted, facts: Overview) -> list
 
 
 def _line(request: PageRequest, row: Row) -> Line:
-    trace, now = request.sampler.traces.get(row.name), request.now
+    trace, now = request.window(request.sampler.traces.get(row.name)), request.now
     lag = [] if trace is None else trace.column("lag")
     high = max([*lag, row.lag])
     state = "" if row.group is None else row.state(now)

@@ -9,7 +9,9 @@ from server.commands.keys.scan import type_name
 from server.runtime.clockwork import Slice
 from server.services import Services
 from server.web.page.logins import Viewer
+from server.web.page.marks import marks_of
 from server.web.page.sampling import Sampler
+from server.web.page.traces import History, Window
 from server.web.page.wording import shown
 from server.web.survey import STEP_NS, is_past, stream_at
 from storage.engine import ids
@@ -74,6 +76,10 @@ def entry_url(db: int, key: bytes, entry_id: str) -> str:
 def letters_url(db: int, key: bytes, **fields: object) -> str:
     """The address of a stream of dead letters."""
     return url("/letters", db=db, key=packed(key), **fields)
+
+
+SPANS: Final = (5, 15, 60, 360, 1440)
+"""How many minutes of the past charts can show."""
 
 
 class Fields:
@@ -146,6 +152,23 @@ class PageRequest:
         self.pace = Slice(STEP_NS)
         self.now: int = server.state.clock()
         """Unix milliseconds."""
+        self.minutes = fields.whole("minutes", SPANS[1], SPANS[0], SPANS[-1])
+        """How much of the past charts show."""
+
+    def window(
+        self, history: History | None, db: int | None = None, key: bytes = b"", group: bytes = b""
+    ) -> Window | None:
+        """Return of the history of a group, of a stream or of everything what charts show."""
+        if history is None:
+            return None
+        marks = marks_of(self.server, self.viewer, db, key, group)
+        return Window(history, self.minutes * 60_000, marks)
+
+    def spans(self) -> list[tuple[int, str]]:
+        """Return how much charts may show, in minutes, each with the address of that screen."""
+        pairs = [pair for pair in self.fields.pairs if pair[0] != "minutes"]
+        here = self.address.partition("?")[0]
+        return [(each, f"{here}?{urlencode([*pairs, ('minutes', each)])}") for each in SPANS]
 
     def require(self, *request: bytes) -> None:
         """Raises :class:`Refused` if the user may not run the request."""

@@ -113,22 +113,11 @@ class Row(NamedTuple):
 
     def facts(self, now: int) -> HealthFacts:
         """Return what it is judged by, at a time not before the look."""
-
-        def since(ms: int | None) -> int | None:
-            return None if ms is None else now - ms
-
-        return HealthFacts(
-            since(self.oldest),
-            self.most,
-            self.died_lately,
-            self.pending,
-            self.lag,
-            since(self.behind_since),
-            self.consumers,
-            since(self.asked),
-            self.grows,
-            self.paused,
-        )
+        oldest = None if self.oldest is None else now - self.oldest
+        waits = None if self.behind_since is None else now - self.behind_since
+        silent = None if self.asked is None else now - self.asked
+        counts = self.most, self.died_lately, self.pending, self.lag
+        return HealthFacts(oldest, *counts, waits, self.consumers, silent, self.grows, self.paused)
 
     def state(self, now: int) -> str:
         """Return how it is, in a word."""

@@ -131,7 +131,7 @@ async def server_screen(request: PageRequest) -> Screen:
         "tabs": TABS,
         "denied": denied,
         "vitals": vitals(request.server) if may else None,
-        "trace": request.sampler.vitals,
+        "trace": request.window(request.sampler.vitals),
         "lines": [],
         "first": None,
         "following": None,

@@ -153,8 +153,8 @@ async def stream_screen(request: PageRequest) -> Screen:
 def _trace(request: PageRequest, db: int, key: bytes, stream: Stream) -> StreamTrace | None:
     """Of the groups of which the past is known, or of the stream if it has none."""
     names = list(islice(stream.groups, MOST_GROUPS)) or [b""]
-    known = [request.sampler.traces.get((db, key, name)) for name in names]
-    traces = [each for each in known if each is not None]
+    found = [request.sampler.traces.get((db, key, name)) for name in names]
+    traces = [window for each in found if (window := request.window(each, db, key)) is not None]
     return StreamTrace(traces) if traces else None
 
 

@@ -63,7 +63,7 @@
   // Not `node.id`: of a form that is its field of that name.
   const keyOf = (node) => node.nodeType === 1 ? node.dataset.key || node.getAttribute("id") || "" : "";
   const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && keyOf(a) === keyOf(b);
-  const OWN = new Set(["open", "hidden", "aria-selected", "data-here"]);
+  const OWN = new Set(["open", "hidden", "aria-selected", "data-here", "data-at"]);
 
   const patch = (old, fresh) => {
     if (old.nodeType !== 1) {
@@ -150,6 +150,7 @@
       if ($(".top nav")) patchChildren($(".top nav"), $(".top nav", page));
       title = page.title;
       document.title = title;
+      for (const each of $$(".chart[data-at]")) if (each.dataset.at) point(each, Number(each.dataset.at));
       if (state(main) !== before && $("#link-says")) $("#link-says").title = state(main);
     } catch { /* The connection says so itself. */ } finally { asking = false; }
   };
@@ -258,6 +259,40 @@
       dead();
     }
   });
+
+  // --- charts: the value under the pointer, or where the arrow keys have moved --------------------------------------
+
+  const pointsOf = (chart) => (chart.dataset.points || "").split(";").filter(Boolean).map((each) => {
+    const [x, t, ...text] = each.split(",");
+    return { x: Number(x), t: new Date(Number(t)), text: text.join(",") };
+  });
+  const point = (chart, at) => {
+    const found = pointsOf(chart)[at], svg = $("svg", chart);
+    $(".cursor", svg)?.remove();
+    chart.dataset.at = found ? at : "";
+    if (!found) return $(".at", chart).replaceChildren();
+    const line = $(".grid", svg).cloneNode();
+    line.setAttribute("class", "cursor");
+    for (const [name, value] of [["x1", found.x], ["x2", found.x], ["y1", 0], ["y2", 40]]) line.setAttribute(name, value);
+    svg.append(line);
+    $(".at", chart).replaceChildren(Object.assign(document.createElement("b"), { textContent: found.text }), ` at ${written(found.t)}`);
+  };
+  document.addEventListener("pointermove", (event) => {
+    const chart = event.target.closest?.(".chart[data-points]");
+    for (const each of $$(".chart[data-points]")) if (each !== chart && each.dataset.at && each !== document.activeElement) point(each, -1);
+    if (!chart) return;
+    const box = $("svg", chart).getBoundingClientRect(), x = (event.clientX - box.left) / box.width * 120;
+    const all = pointsOf(chart);
+    point(chart, all.reduce((best, each, at) => Math.abs(each.x - x) < Math.abs(all[best].x - x) ? at : best, 0));
+  });
+  document.addEventListener("keydown", (event) => {
+    const chart = event.target.closest?.(".chart[data-points]"), step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!chart || !step) return;
+    event.preventDefault();
+    const last = pointsOf(chart).length - 1, at = chart.dataset.at ? Number(chart.dataset.at) : last + 1;
+    point(chart, Math.max(0, Math.min(last, at + step)));
+  });
+  document.addEventListener("focusout", (event) => { if (event.target.matches?.(".chart")) point(event.target, -1); });
 
   // --- search: goes on by itself, step by step ----------------------------------------------------------------------
 

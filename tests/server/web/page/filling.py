@@ -9,6 +9,7 @@ from typing import Any
 import redis
 
 from server.web.page.sampling import Sampler
+from server.web.page.traces import History
 from tests.support.ports import free_port
 from tests.support.servers import PenstockThread
 
@@ -61,20 +62,18 @@ class Filled:
         return web._page.sampler
 
     def look(self) -> None:
-        """Has the sampler look at everything now."""
+        """Has the sampler look at everything now; the look before was ten seconds ago."""
+        for trace in self._pasts():
+            for buckets in trace.tiers:
+                times = buckets.column("times")
+                for at in range(len(times)):
+                    times[at] -= 10_000
         self.penstock.run(self.sampler.look())
 
-    def stretch(self) -> None:
-        """Lets all looks so far have been ten seconds apart, without those before there was
-        anything to see."""
+    def _pasts(self) -> list[History]:
         sampler = self.sampler
         known = (*sampler.traces.values(), *sampler.consumers.values())
-        for trace in (*known, sampler.whole, sampler.vitals):
-            for column in trace._columns.values():
-                del column[:2]
-            times = trace._columns["times"]
-            for at in range(len(times)):
-                times[at] = times[-1] - 10_000 * (len(times) - 1 - at)
+        return [*known, sampler.whole, sampler.vitals]
 
 
 def fill(client: Any) -> None:

@@ -12,10 +12,12 @@ from server.runtime.log import Log
 from server.web.page import sampling
 from server.web.page.group_screen import consumer_of
 from server.web.page.sampling import Row, Sampler, in_trouble, lag_of, ordered
-from server.web.page.traces import COLUMNS, CONSUMER, POINTS, History, StreamTrace
+from server.web.page.traces import COLUMNS, CONSUMER, TIERS, History, StreamTrace, Window
 from server.web.survey import STEP_NS, stream_at
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS, Direct, DirectClient
+
+MINUTE_MS = 60_000
 
 
 def row(**values: object) -> Row:
@@ -92,14 +94,47 @@ async def test_what_was_is_remembered_while_the_group_is_there(
 def test_a_rate_is_that_of_the_last_minute() -> None:
     trace = History()
     assert trace.rate() is None
-    for at in range(POINTS + 20):
+    for at in range(200):
         trace.note(*row(added=max(0, at - 190) * 50).values(at * 10_000))
-    assert len(trace) == POINTS
+    assert [len(each) for each in trace.tiers] == [TIERS[0].kept, 34, 4]
     assert trace.rate() == 5.0
     still = History()
     still.note(*row().values(5))
     still.note(*row().values(5))
     assert still.rate() is None
+
+
+def test_a_peak_is_kept_in_its_bucket_however_old_it_is() -> None:
+    trace = History()
+    for at in range(3 * 60 * 60 // 2):
+        trace.note(*row(lag=900 if at == 100 else at % 7).values(at * 2000))
+    day = Window(trace, 24 * 60 * MINUTE_MS)
+    assert (day.width, len(day), max(day.column("lag"))) == (10 * MINUTE_MS, 18, 900)
+    assert day.column("lag")[0] == 900
+    hour = Window(trace, 60 * MINUTE_MS)
+    assert (hour.width, len(hour), max(hour.column("lag"))) == (MINUTE_MS, 61, 6)
+
+
+def test_looking_more_often_does_not_shorten_what_is_kept() -> None:
+    seldom, often = History(), History()
+    for at in range(0, 20 * MINUTE_MS, 5000):
+        seldom.note(*row(added=at).values(at))
+    for at in range(0, 20 * MINUTE_MS, 500):
+        often.note(*row(added=at).values(at))
+    assert len(seldom) == len(often) == TIERS[0].kept
+    assert [each // 5000 for each in often.column("times")] == [
+        each // 5000 for each in seldom.column("times")
+    ]
+
+
+def test_a_bucket_has_the_same_borders_at_each_look() -> None:
+    trace = History()
+    drawn: dict[int, int] = {}
+    for at in range(0, 10 * MINUTE_MS, 2000):
+        trace.note(*row(lag=at * 7919 % 1000).values(at + 1234))
+        window = Window(trace, 5 * MINUTE_MS)
+        for time, lag in list(zip(window.column("times"), window.column("lag"), strict=True))[:-1]:
+            assert drawn.setdefault(time // 5000, lag) == lag
 
 
 def test_of_a_stream_what_all_groups_acknowledge_is_added_up() -> None:
@@ -109,11 +144,12 @@ def test_of_a_stream_what_all_groups_acknowledge_is_added_up() -> None:
         if at >= 2:
             short.note(*row(added=at * 10, acked=at * 10).values(at * 10_000))
     new.note(*row(added=30, acked=7).values(30_000))
-    stream = StreamTrace([short, long, new])
+    windows = [Window(each, 15 * MINUTE_MS) for each in (short, long, new)]
+    stream = StreamTrace(windows)
     assert (len(stream), stream.rates("added")) == (4, [1.0, 1.0, 1.0])
     assert stream.rates("acked") == [0.5, 0.5, 1.5]
     assert (stream.rate("added"), stream.rate("acked")) == (1.0, 1.5)
-    assert StreamTrace([new]).rate("acked") is None
+    assert StreamTrace(windows[2:]).rate("acked") is None
 
 
 async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
@@ -135,12 +171,12 @@ async def test_the_past_of_consumers_is_kept_of_the_first_of_each_group(
     await sampler.look()
     client.send("XREADGROUP", "GROUP", "g", "ann", "COUNT", 3, "STREAMS", "s", ">")
     client.send("XACK", "s", "g", "1-1")
-    direct.now_ms += 1000
+    direct.now_ms += 5000
     await sampler.look()
     group = (0, b"s", b"g")
     assert set(sampler.consumers) == {(group, b"ann"), (group, b"bob")}
     columns = [list(sampler.consumers[group, b"ann"].column(name)) for name in CONSUMER]
-    assert columns == [[direct.now_ms - 1000, direct.now_ms], [0, 3], [0, 1], [0, 2]]
+    assert columns == [[direct.now_ms - 5000, direct.now_ms], [0, 3], [0, 1], [0, 2]]
     monkeypatch.setattr(sampling, "MOST_TRACES", 1)
     await sampler.look()
     assert len(sampler.consumers) == 1
@@ -192,7 +228,7 @@ async def test_policies_and_what_is_kept_back_are_in_the_row_and_in_the_past(
         assert [list(trace.column(name)) for name in ("acked", "pending", "kept")] == [
             [0, 1], [1, 0], [1, 1],
         ]  # fmt: skip
-        assert trace.rates("acked") == [0.1]
+        assert Window(trace, 15 * MINUTE_MS).rates("acked") == [0.1]
 
 
 async def test_what_all_streams_are_together_is_remembered(

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.web.page import charts
 from server.web.page.charts import chart, delivery_names, points, top_of
 from server.web.page.entry_screen import hex_lines, json_tokens
+from server.web.page.marks import ChartMark
 from server.web.page.page_request import Fields, packed, unpacked, url
 from server.web.page.preview import MOST_FIELDS, id_of, preview
-from server.web.page.traces import History
+from server.web.page.traces import History, Window
 from server.web.page.wording import counted, deliveries, moment, rate, shown, shown_part, value_text
 from storage.engine.entries import encode_entry
 
@@ -86,25 +86,29 @@ def test_no_value_is_above_its_scale(high: float) -> None:
     assert high <= top_of(high) * 1.0001
 
 
-def test_lines_go_through_some_of_many_values_and_the_newest() -> None:
+def test_a_line_goes_through_all_values_at_their_places() -> None:
     assert points([0, 5, 10], 10) == "0.0,40.0 60.0,20.5 120.0,1.0"
     assert points([5], 10) == "0.0,20.5 120.0,20.5"
-    assert len(points(range(1000), 1000).split()) <= charts.MOST_POINTS
-    assert points(range(1000), 999).endswith("120.0,1.0")
+    assert points([0, 10], 10, ["30.0", "60.0"]) == "30.0,40.0 60.0,1.0"
 
 
 def test_a_chart_says_what_it_shows() -> None:
-    trace = History()
+    history = History()
+    trace = Window(history, 15 * 60_000)
     assert chart(None, ("lag",), "Lag") is None
     for at in range(3):
-        trace.note(at * 10_000, at * 50, 0, at * 7, 0, 0, at * 60_000, 0)
+        history.note(at * 10_000, at * 50, 0, at * 7, 0, 0, at * 60_000, 0)
+        trace = Window(history, 15 * 60_000, [ChartMark(12_345, "something happened")])
         assert (chart(trace, ("lag",), "Lag") is None) is (at == 0)
     lag = chart(trace, ("lag",), "Lag")
     assert lag is not None
-    assert (lag.top, lag.span, lag.says) == ("15", "20 s ago", "Lag: up to 14, now 14")
+    assert (lag.top, lag.times, lag.says) == ("15", (0, 10_000, 20_000), "Lag: up to 14, now 14")
+    assert lag.at == [("0.0", 0, "0"), ("60.0", 10_000, "7"), ("120.0", 20_000, "14")]
+    assert lag.marks == [("60.0", "something happened")]
     both = chart(trace, ("added", "acked"), "In and out", 1, "/s")
     assert both is not None
     assert (both.top, both.says) == ("5.0 /s", "In and out: up to 5.0, now 5.0 and 0")
+    assert both.at[-1] == ("120.0", 20_000, "5.0 / 0 /s")
     age = chart(trace, ("age",), "Age", 1000, "ms")
     assert age is not None
     assert age.says.endswith("now 2 min")

@@ -500,6 +500,35 @@ def test_charts_are_of_what_the_sampler_has_seen(asking: Asking, filled: Filled)
     filled.client.xgroup_destroy("payments", "new")
 
 
+def test_a_chart_shows_as_much_of_the_past_as_it_is_asked_for(
+    asking: Asking, filled: Filled
+) -> None:
+    filled.look()
+    filled.look()
+    html = asking.get(f"{GROUP}&minutes=60").html
+    assert (
+        f'<a href="{GROUP.replace("&", "&amp;")}&amp;minutes=60" aria-current="true">1 h</a>'
+        in html
+    )
+    assert 'aria-current="true">15 min</a>' in asking.get(GROUP).html
+    assert 'aria-current="true">24 h</a>' in asking.get(f"{GROUP}&minutes=99999").html
+
+
+def test_charts_mark_the_start_of_the_server_and_what_happened_to_the_group(
+    asking: Asking, filled: Filled
+) -> None:
+    client = filled.client
+    client.execute_command("PENSTOCK POLICY", "SET", "orders", "GROUP", "kitchen", "paused", "yes")
+    client.execute_command("PENSTOCK POLICY", "DEL", "orders", "GROUP", "kitchen", "paused")
+    filled.look()
+    filled.look()
+    html = asking.get(GROUP).html
+    for text in ("kitchen: was paused, by user default", "kitchen: was resumed, by user default"):
+        assert f"<title>{text}</title>" in html
+    assert "<title>The server started</title>" in asking.get("/server").html
+    assert "was paused" not in asking.get("/group?db=0&key=orders&group=analytics").html
+
+
 def test_what_a_screen_says_is_what_commands_answer(asking: Asking, filled: Filled) -> None:
     client = filled.client
     for at in range(60):
