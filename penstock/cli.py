@@ -307,12 +307,22 @@ def require_room(clients: int) -> None:
 def _announce(server: Server) -> None:
     """Logs where the server listens; prints it too if the system chose the port."""
     _warn_of_openness(server)
+    _tell_what_is_kept(server)
     line = f"Ready to accept connections on {' and '.join(server.addresses())}"
     state = server.state
     state.log.notice(line)
     config = state.config
     if config.port == 0 and (config.logfile or not state.log.shows("notice")):
         print(line, flush=True)
+
+
+def _tell_what_is_kept(server: Server) -> None:
+    """Logs that nothing outlives the process, if that is so."""
+    config = server.state.config
+    if not config.appendonly and not config.save and not config.replicaof:
+        server.state.log.notice(
+            "Data is in memory only and gone when the server ends: appendonly yes keeps it"
+        )
 
 
 def _warn_of_openness(server: Server) -> None:

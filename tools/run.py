@@ -148,8 +148,11 @@ def own_folder(args: list[str]) -> bool:
 
 
 def with_folder(args: list[str]) -> list[str]:
-    """The arguments, with the folder for data unless they have one."""
-    return args if own_folder(args) else [*args, "--dir", str(DATA)]
+    """The arguments, with the folder in which data is kept, unless they say otherwise."""
+    if own_folder(args):
+        return args
+    kept = [] if "--appendonly" in args else ["--appendonly", "yes"]
+    return [*args, "--dir", str(DATA), *kept]
 
 
 # --- the environment of plain Python ---------------------------------------------------------

@@ -41,7 +41,7 @@ from server.acl import errors as acl_errors
 from server.clients.access import IN_MULTI, IN_SCRIPT, AccessControl, denial_text
 from server.core import reasons
 from server.core.table import REPLICATED, Arguments, Command, find
-from server.runtime.version import NEWER_COMMANDS, REDIS_VERSION
+from server.runtime.version import REDIS_VERSION, family_of
 from server.state.server_state import ServerState
 from server.state.session import CLIENT, EXEC, FILE, SCRIPT, Session
 
@@ -90,14 +90,15 @@ class Refusals:
         return None, errors.unknown_subcommand(command.name, args[1])
 
     def _name_family(self, name: bytes) -> None:
-        """Tell the log, once for each family, that a client took a newer command for granted."""
-        family = NEWER_COMMANDS.get(name.upper())
+        """Tell the log, once for each family, that a client took a command for granted."""
+        family = family_of(name)
         if family is not None and family not in self._named:
             self._named.add(family)
+            called = name.decode("ascii", "replace").upper()
             self.state.log.notice(
-                f"A client has called {name.decode().upper()}: Penstock does not have the commands"
-                f" of Redis {REDIS_VERSION} for {family}, which the redis_version in INFO may make"
-                " clients expect; this is said once"
+                f"A client has called {called}: Penstock does not have the commands of Redis"
+                f" {REDIS_VERSION} for {family}, which the redis_version in INFO may make clients"
+                " expect; this is said once"
             )
 
     def find(self, session: Session, command: Command, args: Arguments) -> str | None:

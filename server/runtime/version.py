@@ -31,13 +31,40 @@ _FAMILIES: Final = (
         " VSIM",
     ),
     ("the most used keys", "HOTKEYS"),
+    (
+        "places on the earth",
+        "GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO"
+        " GEORADIUS_RO GEOSEARCH GEOSEARCHSTORE",
+    ),
 )
+
+_MODULES: Final = {
+    "BF": "Bloom filters",
+    "CF": "cuckoo filters",
+    "CMS": "count-min sketches",
+    "FT": "search",
+    "JSON": "JSON",
+    "TDIGEST": "t-digests",
+    "TOPK": "top-k lists",
+    "TS": "time series",
+}
+"""What the names of the commands of modules begin with, before a dot."""
 
 NEWER_COMMANDS: Final = {
     name.encode(): family for family, commands in _FAMILIES for name in commands.split()
 }
-"""What commands are for that are new in this release and not here, by their names: clients and
-their suites use them because of its number alone."""
+"""What commands are for that are in this release and not here, by their names: clients and their
+suites use them because of its number alone."""
+
+
+def family_of(name: bytes) -> str | None:
+    """Return what a command of Redis is for that is not here, ``None`` for any other name."""
+    text = name.upper()
+    module, dot, _ = text.partition(b".")
+    if dot and module.isalpha():
+        return _MODULES.get(module.decode())
+    return NEWER_COMMANDS.get(text)
+
 
 BUILD: Final = "plain" if str(log.__file__).endswith(".py") else "compiled"
 """Whether the hot modules run as Python or as the native code that mypyc makes of it."""

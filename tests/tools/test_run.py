@@ -184,10 +184,10 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_the_first_start_is_plain_and_the_next_one_compiled(checkout: Checkout) -> None:
-    data = checkout.root / "build" / "data"
-    assert checkout.run("--port", "7000") == [PLAIN + FOLLOWS, f"plain --port 7000 --dir {data}"]
+    kept = f"--dir {checkout.root / 'build' / 'data'} --appendonly yes"
+    assert checkout.run("--port", "7000") == [PLAIN + FOLLOWS, f"plain --port 7000 {kept}"]
     checkout.wait()
-    assert checkout.run("--port", "7000") == [COMPILED, f"compiled --port 7000 --dir {data}"]
+    assert checkout.run("--port", "7000") == [COMPILED, f"compiled --port 7000 {kept}"]
     assert checkout.tried == 1
 
 
@@ -344,7 +344,13 @@ def test_a_build_can_be_ended_with_all_that_it_runs(checkout: Checkout) -> None:
 def test_data_is_in_build_unless_the_arguments_name_a_place(
     checkout: Checkout, args: list[str], own: bool
 ) -> None:
-    folder = [] if own else ["--dir", str(checkout.root / "build" / "data")]
+    folder = ["--dir", str(checkout.root / "build" / "data"), "--appendonly", "yes"]
+    assert checkout.tool.with_folder(args) == [*args, *([] if own else folder)]
+
+
+def test_data_is_kept_unless_the_arguments_say_otherwise(checkout: Checkout) -> None:
+    folder = ["--dir", str(checkout.root / "build" / "data")]
+    args = ["--appendonly", "no"]
     assert checkout.tool.with_folder(args) == [*args, *folder]
 
 

@@ -95,13 +95,25 @@ def test_each_reason_of_the_server_keeps_something_of_a_client_from_running() ->
     assert {bit for bit, _ in ORDER[SCRIPT]} - asked == {reasons.READING, reasons.FRUGAL}
 
 
-def test_the_log_names_a_family_of_newer_commands_once(
+SOME_OF_OTHERS = (
+    ("arset", "k", "0", "v"),
+    ("ARGET", "k", "0"),
+    ("HOTKEYS", "GET"),
+    ("AROUND",),
+    ("json.set", "k", "$", "1"),
+    ("JSON.GET", "k"),
+    ("MY.OWN", "k"),
+    ("GEOADD", "k", "1", "2", "m"),
+)
+
+
+def test_the_log_names_a_family_of_commands_that_are_not_here_once(
     direct: Direct, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[tuple[str, str]] = []
     monkeypatch.setattr(direct.server.state.log, "write", lambda *line: lines.append(line))
     client = direct.client()
-    for words in (("arset", "k", "0", "v"), ("ARGET", "k", "0"), ("HOTKEYS", "GET"), ("AROUND",)):
+    for words in SOME_OF_OTHERS:
         listed = "".join(f"'{word}' " for word in words[1:])
         unknown = f"-ERR unknown command '{words[0]}', with args beginning with: {listed}\r\n"
         assert client.send(*words) == unknown.encode()
@@ -112,5 +124,10 @@ def test_the_log_names_a_family_of_newer_commands_once(
             f" for {family}, which the redis_version in INFO may make clients expect;"
             " this is said once",
         )
-        for name, family in (("ARSET", "arrays"), ("HOTKEYS", "the most used keys"))
+        for name, family in (
+            ("ARSET", "arrays"),
+            ("HOTKEYS", "the most used keys"),
+            ("JSON.SET", "JSON"),
+            ("GEOADD", "places on the earth"),
+        )
     ]
