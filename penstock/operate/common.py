@@ -33,12 +33,30 @@ def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def add_url(known: argparse.ArgumentParser) -> None:
-    """Adds the option that says which server is asked."""
-    known.add_argument(
+    """Adds the options that say which server is asked, under the letters of redis-cli."""
+    which = known.add_mutually_exclusive_group()
+    which.add_argument(
+        "-u",
         "--url",
         default=os.environ.get(URL_VARIABLE) or DEFAULT_URL,
         help=f"the server; without it the variable {URL_VARIABLE}, or {DEFAULT_URL}",
     )
+    which.add_argument("-p", "--port", action=_Port, type=int, help="a port of this machine")
+
+
+class _Port(argparse.Action):
+    """Takes a port as the URL of a server of this machine."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if not 0 < values < 65536:
+            parser.error(f"{option_string} is a number from 1 to 65535")
+        namespace.url = f"redis://127.0.0.1:{values}"
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Ite
     asked = [("XINFO", what, key) for key in keys for what in ("GROUPS", "STREAM")]
     replies = server.try_all(asked)
     rows = [
-        (key, _named(row), _named(stream))
+        (key, named(row), named(stream))
         for key, groups, stream in zip(keys, replies[::2], replies[1::2], strict=True)
         # A stream that has gone meanwhile is an error.
         if isinstance(groups, list) and isinstance(stream, list)
@@ -132,7 +132,7 @@ def _groups_of(server: ServerConnection, keys: Sequence[bytes], now: int) -> Ite
     for at, (key, row, stream) in enumerate(rows):
         pending, first, consumers = map(_listed, details[3 * at : 3 * at + 3])
         told = stats.get(key, {}).get(row["name"], {})
-        silent = _silent([_named(each) for each in consumers], told.get("attended"))
+        silent = _silent([named(each) for each in consumers], told.get("attended"))
         yield _group(key, row, stream, told, _Asked(pending, first, silent), now)
 
 
@@ -145,7 +145,7 @@ def _stats(
     some = list(dict.fromkeys(keys))
     replies = server.try_all([("PENSTOCK", "STATS", key) for key in some])
     return {
-        key: dict(zip(reply[::2], map(_named, reply[1::2]), strict=True))
+        key: dict(zip(reply[::2], map(named, reply[1::2]), strict=True))
         for key, reply in zip(some, map(_listed, replies), strict=True)
     }
 
@@ -189,15 +189,15 @@ def _group(
         max([entry[3] for entry in asked.pending], default=0),
         age_of(added, now),
         asked.silent,
-        _named(told.get("dead-letters")).get("lately", 0),
+        named(told.get("dead-letters")).get("lately", 0),
         bool(told.get("paused")),
         stream.get("entries-added", 0),
         row.get("entries-read"),
     )
 
 
-def _named(pairs: Any) -> dict[str, Any]:
-    """A reply of names and values as a dictionary; empty for an error."""
+def named(pairs: Any) -> dict[str, Any]:
+    """Return a reply of names and values as a dictionary; empty for an error."""
     if not isinstance(pairs, list):
         return {}
     return {name.decode(): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
@@ -227,7 +227,7 @@ def blocks(
     rows = [[*HEADS, *(RATES if rates is not None else ())]]
     for group in groups:
         extra = () if rates is None else rates.get((group.stream, group.group), ("", ""))
-        rows.append([*_cells(group), *extra])
+        rows.append([*cells_of(group), *extra])
     widths = [max(map(len, column)) + _GAP for column in zip(*rows, strict=True)]
     numbers = ["".join(map(str.rjust, row, widths)) for row in rows]
     names = ["stream / group", *named]
@@ -249,7 +249,8 @@ def _troubles(group: GroupReport | None) -> list[Text]:
     return [Text(f"    {each}", style="bold red") for each in group.troubles] if group else []
 
 
-def _cells(group: GroupReport) -> list[str]:
+def cells_of(group: GroupReport) -> list[str]:
+    """Return the numbers of a group, under :data:`HEADS`."""
     lag = "?" if group.lag is None else f"{group.lag:,}"
     oldest = "-" if group.oldest is None else duration(group.oldest)
     return [lag, f"{group.pending:,}", oldest, f"{group.deliveries:,}", f"{group.consumers:,}"]

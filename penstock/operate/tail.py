@@ -84,9 +84,18 @@ def main(args: Sequence[str]) -> int:
     return run("tail", lambda: _tail(options, wanted))
 
 
+def what_is_waited_for(server: ServerConnection, stream: str, after: str) -> str:
+    """Return what a terminal is told while nothing comes."""
+    kind = "new entries" if after == "$" else f"entries above {after}"
+    there = "" if server.call("EXISTS", stream) else ", which is not there yet,"
+    return f"Waiting for {kind} of {stream}{there} on {server.name} (Ctrl-C to quit)"
+
+
 def _tail(options: Any, wanted: Sequence[tuple[bytes, bytes]]) -> int:
     left, most = options.count, SHOWN if sys.stdout.isatty() else None
     with connected(options.url) as server:
+        if sys.stderr.isatty():
+            print(what_is_waited_for(server, options.stream, options.after), file=sys.stderr)
         for entry_id, fields in entries(server, options.stream, options.after):
             if not fits(fields, wanted):
                 continue

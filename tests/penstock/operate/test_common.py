@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.operate.common import word
+from penstock.operate.common import parser, word
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,20 @@ from penstock.operate.common import word
 )
 def test_a_name_is_typed_as_redis_cli_reads_it(name: bytes, typed: str) -> None:
     assert word(name) == typed
+
+
+def test_the_server_is_named_by_the_letters_of_redis_cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", "redis://other:1")
+    assert parser("groups", "").parse_args([]).url == "redis://other:1"
+    assert parser("groups", "").parse_args(["-p", "7000"]).url == "redis://127.0.0.1:7000"
+    assert parser("groups", "").parse_args(["-u", "redis://host"]).url == "redis://host"
+    for args, why in (
+        (["-p", "0"], "-p is a number from 1 to 65535"),
+        (["-p", "x"], "argument -p/--port: invalid int value: 'x'"),
+        (["-p", "7000", "-u", "redis://host"], "not allowed with argument"),
+    ):
+        with pytest.raises(SystemExit):
+            parser("groups", "").parse_args(args)
+        assert why in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``penstock groups`` and ``penstock top``: how groups are, on any server."""
+"""``penstock groups``: how groups are, on any server."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-from penstock.client.connection import ServerConnection
-from penstock.client.urls import parse
-from penstock.operate import top
-from penstock.operate.groups import GroupReport
 from tests.penstock.operate.conftest import Client, Run
 
 
@@ -113,49 +109,3 @@ def test_a_server_that_is_not_there_is_a_line(run: Run) -> None:
     assert (
         error == "penstock groups: the server 127.0.0.1:1/0 can't be reached: Connection refused\n"
     )
-
-
-def test_top_looks_as_often_as_it_is_told(run: Run, client: Client) -> None:
-    client.xgroup_create("orders", "kitchen", mkstream=True)
-    status, out, _ = run("top", "--times", "2", "--every", "0.001")
-    assert status == 0
-    assert "1 group, none of them in trouble.  (Ctrl-C to quit)" in out
-    assert "added/s" in out
-    status, _, error = run("top", "--every", "0")
-    assert (status, error.splitlines()[-1]) == (
-        2,
-        "penstock top: error: --every is a number of seconds above 0",
-    )
-
-
-def test_top_counts_what_was_added_and_delivered_a_second(url: str, client: Client) -> None:
-    client.xgroup_create("orders", "kitchen", mkstream=True, entries_read=0)
-    now = [0.0]
-    with ServerConnection("server", parse(url), 0) as server:
-        watch = top.Watch(server, "*", lambda: now[0])
-        watch.look(80, 40)
-        for _ in range(10):
-            client.xadd("orders", {"item": "tea"})
-        read(client, count=4)
-        now[0] = 2.0
-        _, head, row = watch.look(80, 40).renderables
-    assert str(head).split()[-2:] == ["added/s", "read/s"]
-    assert str(row).split()[-2:] == ["5", "2"]
-
-
-def test_top_shows_as_many_groups_as_fit(url: str, client: Client) -> None:
-    for number in range(9):
-        client.xgroup_create("orders", f"group-{number}", mkstream=True)
-    with ServerConnection("server", parse(url), 0) as server:
-        lines = [str(line) for line in top.Watch(server, "*").look(80, 6).renderables]
-    assert len(lines) == 6
-    assert lines[-1] == "and 6 more"
-
-
-@pytest.mark.parametrize(("before", "now", "text"), [(None, 5, ""), (5, None, ""), (9, 5, "0")])
-def test_a_rate_that_is_not_known_is_empty(before: int | None, now: int | None, text: str) -> None:
-    def group(read: int | None) -> GroupReport:
-        return GroupReport(b"orders", b"kitchen", 0, 0, 0, None, 0, None, None, 0, False, 0, read)
-
-    key = (b"orders", b"kitchen")
-    assert top.rates({key: group(before)}, [group(now)], 1)[key] == ("0", text)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 
+import pytest
 import redis
 
 from penstock.operate.common import connected
-from penstock.operate.tail import entries, line
+from penstock.operate.tail import entries, line, what_is_waited_for
 from tests.penstock.operate.conftest import Client, Run
 
 
@@ -83,3 +85,16 @@ def test_a_key_of_another_type_is_a_line(run: Run, client: Client) -> None:
     assert (status, out) == (1, "")
     assert "WRONGTYPE" in error
     assert error.count("\n") == 1
+
+
+def test_in_a_terminal_it_says_what_it_waits_for(
+    run: Run, client: Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    client.xadd("orders", {"item": "tea"}, id="1-1")
+    error = run("tail", "orders", "--from", "0", "--count", "1")[2]
+    assert error.startswith("Waiting for entries above 0 of orders on server ")
+    assert error.endswith(" (Ctrl-C to quit)\n")
+    with connected(url) as server:
+        said = what_is_waited_for(server, "new", "$")
+    assert said.startswith("Waiting for new entries of new, which is not there yet, on server ")
