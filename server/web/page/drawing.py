@@ -54,7 +54,8 @@ PAGES: Final = Pages(PENSTOCK_VERSION, _NAMES)
 
 async def draw(screen: Screen, request: PageRequest | None = None, status: int = 200) -> Response:
     """Return a screen; without a ``request`` nobody has logged in yet."""
-    around: dict[str, Any] = {"request": request, "part": False, "screens": SCREENS, "letters": 0}
+    around: dict[str, Any] = {"request": request, "part": False, "screens": SCREENS}
+    around |= {"letters": 0, "troubled": 0}
     facts = {**around, **screen.facts}
     if request is None:
         return await PAGES.page(screen.template, screen.title, facts, status)
@@ -63,6 +64,7 @@ async def draw(screen: Screen, request: PageRequest | None = None, status: int =
     facts["letters"] = sum(
         count for (_, key), count in request.sampler.letters.items() if request.viewer.may_see(key)
     )
+    facts["troubled"] = request.sampler.troubled if request.sees_all else 0
     return await PAGES.page(screen.template, screen.title, facts, status, request.pace.rest)
 
 

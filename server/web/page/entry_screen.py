@@ -112,6 +112,7 @@ async def entry_screen(request: PageRequest) -> Screen:
         views.append(field_view(at, payload, own, other))
         await request.pace.rest()
     letter = read_letter(payload)
+    added = 0 if letter is None else len(letter.added)
     around = {
         "older": _older(stream.log, entry_id),
         "newer": _neighbour(stream.log.ids_of(entry_id + 1, ids.MAX, 1)),
@@ -127,8 +128,10 @@ async def entry_screen(request: PageRequest) -> Screen:
         "size": size(len(payload)),
         "command": as_command(key, payload),
         "count": count,
-        "views": [each for each in views if not each.is_short],
-        "short": [each for each in views if each.is_short],
+        "views": [each for each in views[added:] if not each.is_short],
+        "short": [each for each in views[added:] if each.is_short],
+        "of_letter": views[:added],
+        "grouped": bool(stream.groups),
         "letter": None if letter is None else letter_view(request, database.index, letter),
         "around": {
             name: None if each is None else entry_url(database.index, key, each)

@@ -21,6 +21,7 @@ from server.web.page.page_request import (
     group_url,
     policy_command,
 )
+from server.web.page.policy_form import policy_inputs
 from server.web.page.preview import id_of
 from server.web.page.running import Asked, Command, Input, Maker, PageAction
 from server.web.page.sampling import rules_of
@@ -259,17 +260,8 @@ async def _set_policies(request: PageRequest) -> PageAction:
     ref = GroupRef(database, key, stream, group)
     if not request.fields.text("filled"):
         others = request.server.policies.settings_of_group(ref, {})
-        inputs = [
-            Input(
-                f"set {name.decode()}",
-                name.decode(),
-                shown(group.policy.get(name, b"")) if name in group.policy else "",
-                hint=shown(others[name]) if name in others else policy.values.replace("`", ""),
-            )
-            for name, policy in GROUP.items()
-        ]
         about = "An empty field means the policy of the stream or the configuration."
-        raise Asked(title, about, back, [*inputs])
+        raise Asked(title, about, back, policy_inputs(group.policy, others))
     words: list[bytes] = []
     gone: list[bytes] = []
     for name in GROUP:

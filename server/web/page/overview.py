@@ -168,7 +168,7 @@ async def overview(request: PageRequest) -> Screen:
     """The screen. Nothing is looked at here but what the sampler has found, and the consumers of
     groups in trouble."""
     wanted = Wanted(request)
-    facts = Overview(whole=request.window(request.sampler.whole) if _sees_all(request) else None)
+    facts = Overview(whole=request.window(request.sampler.whole) if request.sees_all else None)
     found = await _select(request, wanted, facts)
     for row in found[:PAGE]:
         kind = kind_of(row, request.now)
@@ -182,13 +182,6 @@ async def overview(request: PageRequest) -> Screen:
     title = f"{number(trouble)} in trouble" if trouble else "Overview"
     given = {"facts": facts, "wanted": wanted, "orders": ORDERS, "which": WHICH}
     return Screen("overview.html", title, given)
-
-
-def _sees_all(request: PageRequest) -> bool:
-    """Whether figures of all streams together tell the user nothing that it may not know."""
-    user = request.viewer.user
-    whole = any(each.all_keys for each in (user.root, *user.selectors))
-    return not user.limited or (whole and request.viewer.may_see(b""))
 
 
 def kind_of(row: Row, now: int) -> str:

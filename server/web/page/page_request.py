@@ -155,6 +155,13 @@ class PageRequest:
         self.minutes = fields.whole("minutes", SPANS[1], SPANS[0], SPANS[-1])
         """How much of the past charts show."""
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether figures of all streams together tell the user nothing that it may not know."""
+        user = self.viewer.user
+        whole = any(each.all_keys for each in (user.root, *user.selectors))
+        return not user.limited or (whole and self.viewer.may_see(b""))
+
     def window(
         self, history: History | None, db: int | None = None, key: bytes = b"", group: bytes = b""
     ) -> Window | None:

@@ -68,7 +68,8 @@ class PageAction(NamedTuple):
 
 class Input(NamedTuple):
     """What is asked for before there is a command: a line, which may be a ``time``, an area, or a
-    choice; ``note`` stands in place of a field that stays as it is."""
+    choice; ``note`` stands in place of a field that stays as it is, ``help`` is a sentence below
+    it, and a field with a ``part`` begins a part of the form."""
 
     name: str
     label: str
@@ -78,6 +79,8 @@ class Input(NamedTuple):
     note: str = ""
     hint: str = ""
     time: bool = False
+    help: str = ""
+    part: str = ""
 
 
 class Asked(Exception):

@@ -157,6 +157,8 @@ class Sampler:
         """What the server itself has been."""
         self.letters: dict[tuple[int, bytes], int] = {}
         """The streams of dead letters, with their lengths."""
+        self.troubled = 0
+        """How many of the groups whose past is kept are in trouble."""
         self.number = 0
         """How many looks there have been."""
         self.next = asyncio.Event()
@@ -232,7 +234,7 @@ class Sampler:
         traces: dict[Name, History] = {}
         consumers: dict[tuple[Name, bytes], History] = {}
         letters: dict[tuple[int, bytes], int] = {}
-        remembers = self._is_watched(REMEMBERED_FOR_S)
+        remembers, troubled = self._is_watched(REMEMBERED_FOR_S), 0
         sums = Sums()
         rows = found.rows
         for at, row in enumerate(rows):
@@ -247,6 +249,8 @@ class Sampler:
         async for row in ordered(rows, in_trouble(now), pace):
             if len(traces) == MOST_TRACES:
                 break
+            if troubled == len(traces) and row.facts(now).troubles():
+                troubled += 1
             trace = traces[row.name] = self.traces.get(row.name) or History()
             trace.note(*row.values(now))
             if remembers:
@@ -256,7 +260,7 @@ class Sampler:
         self.consumers = consumers
         self.whole.note(*sums.values(now, sum(letters.values())))
         self.rows, self.index, self.traces, self.letters = rows, index, traces, letters
-        self.left_out = found.left_out
+        self.left_out, self.troubled = found.left_out, troubled
         self.taken_ms = now
         self.number += 1
         self._tell()
@@ -439,11 +443,11 @@ def in_trouble(now: int) -> Key:
 
 
 async def ordered(rows: list[Row], key: Key, pace: Slice) -> AsyncIterator[Row]:
-    """The rows in an order, which is made in steps."""
+    """The rows in an order, which is made in steps; ``key`` is not the same of two rows."""
     chunks = []
     for at in range(0, len(rows), _CHUNK):
-        chunks.append(sorted(rows[at : at + _CHUNK], key=key))
+        chunks.append(sorted([(key(row), row) for row in rows[at : at + _CHUNK]]))
         await pace.rest()
-    for row in heapq.merge(*chunks, key=key):
+    for _, row in heapq.merge(*chunks):
         yield row
         await pace.rest()

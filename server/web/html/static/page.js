@@ -148,6 +148,8 @@
       const before = state(main);
       patchChildren(main, $("#main", page));
       if ($(".top nav")) patchChildren($(".top nav"), $(".top nav", page));
+      const icon = $("link[rel=icon]"), wanted = `/static/icon${$("#main", page).dataset.troubled ? "-trouble" : ""}.svg`;
+      if (icon && icon.getAttribute("href") !== wanted) icon.setAttribute("href", wanted);
       title = page.title;
       document.title = title;
       for (const each of $$(".chart[data-at]")) if (each.dataset.at) point(each, Number(each.dataset.at));
@@ -369,7 +371,7 @@
     row.scrollIntoView({ block: "nearest" });
   };
   const KEYS = {
-    "/": () => ($("#search input[type=search], form[data-live] input[type=search]") || $(".jump input"))?.focus(),
+    "/": () => $(".jump input")?.focus(),
     "?": () => $("#keys")?.showModal(),
     j: () => go(1), ArrowDown: () => go(1), k: () => go(-1), ArrowUp: () => go(-1),
     x: () => choose(row && $(".pick", row)),
