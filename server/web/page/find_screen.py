@@ -5,23 +5,29 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final, NamedTuple
 
+from server.commands.keys.scan import type_name
 from server.web.page.drawing import Screen
 from server.web.page.page_request import (
     PageRequest,
     consumer_url,
     entry_url,
     group_url,
+    key_url,
     stream_url,
 )
 from server.web.page.sampling import Row
 from server.web.page.wording import id_text, shown
-from server.web.survey import stream_at
+from server.web.survey import is_past, stream_at
 from storage.engine import ids
 from storage.engine.stream import Stream
 from storage.errors import InvalidID
+from storage.keyspace.databases import Database
 
 HITS_SHOWN: Final = 50
 """How much is listed."""
+
+MOST_KEYS: Final = 200_000
+"""How many keys of other types are looked at; beyond that one is found by its whole name."""
 
 MOST_CONSUMERS: Final = 50_000
 """How many consumers are looked at; of groups beyond that one is found by its whole name."""
@@ -66,6 +72,30 @@ class _Search:
             await self._look_at_group(row, stream)
             if len(self.hits) > HITS_SHOWN:
                 return
+        await self._look_at_keys()
+
+    async def _look_at_keys(self) -> None:
+        """Finds keys of other types, by the whole name or a part of it."""
+        left = MOST_KEYS if self.text else 0
+        for database in self._request.server.state.keyspace.databases:
+            if left and self._word in database.values:
+                self._look_at_key(database, self._word)
+            for bucket in database.scan.buckets() if left and len(database) else ():
+                left -= len(bucket)
+                for key in bucket:
+                    if key != self._word and self.text in shown(key):
+                        self._look_at_key(database, key)
+                if left <= 0 or len(self.hits) > HITS_SHOWN:
+                    return
+                await self._request.pace.rest()
+
+    def _look_at_key(self, database: Database, key: bytes) -> None:
+        value, now = database.values.get(key), self._request.now
+        if value is None or isinstance(value, Stream) or is_past(database, key, now):
+            return
+        if self._request.viewer.may(b"TYPE", key):
+            kind, address = type_name(value).capitalize(), key_url(database.index, key)
+            self.hits.append(Hit(kind, shown(key), address, f"database {database.index}"))
 
     def _look_at_stream(self, row: Row, stream: Stream) -> None:
         key, where = shown(row.key), f"database {row.db}"

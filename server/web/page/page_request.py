@@ -57,6 +57,11 @@ def stream_url(db: int, key: bytes, **fields: object) -> str:
     return url("/stream", db=db, key=packed(key), **fields)
 
 
+def key_url(db: int, key: bytes) -> str:
+    """The address of a key of any type."""
+    return url("/key", db=db, key=packed(key))
+
+
 def group_url(db: int, key: bytes, group: bytes, **fields: object) -> str:
     """The address of a consumer group."""
     return url("/group", db=db, key=packed(key), group=packed(group), **fields)

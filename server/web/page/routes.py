@@ -23,6 +23,7 @@ from server.web.page.export import export_response
 from server.web.page.find_screen import find_screen
 from server.web.page.gatekeeper import Gatekeeper, form, is_own, peer
 from server.web.page.group_screen import consumer_screen, group_screen
+from server.web.page.key_screen import key_screen
 from server.web.page.letters import letters_screen
 from server.web.page.logins import Viewer
 from server.web.page.overview import overview
@@ -91,6 +92,7 @@ class Page:
         return [
             Route("/", self._screen(overview)),
             Route("/find", self._screen(find_screen)),
+            Route("/key", self._screen(key_screen)),
             Route("/stream", self._screen(stream_screen)),
             Route("/group", self._screen(group_screen)),
             Route("/consumer", self._screen(consumer_screen)),

@@ -82,6 +82,8 @@ def fill(client: Any) -> None:
     _orders(client, now)
     _payments(client, now)
     _letters(client, now)
+    client.hset("settings", mapping={"colour": "green", "size": "42"})
+    client.set("greeting", "Good morning\n", ex=3600)
     for at in range(30):
         client.xadd(f"sensors:{at:02}", {"celsius": str(20 + at / 10)}, id=f"{now - at}-0")
         client.xgroup_create(f"sensors:{at:02}", "archive", "$")

@@ -53,6 +53,8 @@ SCREENS = {
     "letters": "/letters",
     "letter": "/letters?db=0&key=orders:dead",
     "find": "/find?match=e",
+    "hash": "/key?db=0&key=settings",
+    "string": "/key?db=0&key=greeting",
     "server": "/server",
     "latency": "/server?tab=latency",
     "files": "/server?tab=files",

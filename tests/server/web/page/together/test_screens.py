@@ -570,14 +570,14 @@ def test_streams_groups_consumers_and_ids_are_found(asking: Asking, filled: Fill
     )
     for nothing in ("nobody", "1-1", "", "%20", "9-", "%E0"):
         text = asking.get(f"/find?match={nothing}").text
-        assert "No stream, group, consumer or entry matches." in text
+        assert "No key, group, consumer or entry matches." in text
 
 
 def test_of_very_many_hits_some_are_listed(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_screen, "HITS_SHOWN", 10)
     answer = asking.get("/find?match=sensors")
     assert len(hits(answer)) == 10
-    assert "The first 10 matching streams, groups, consumers and entries" in answer.text
+    assert "The first 10 matching keys, groups, consumers and entries" in answer.text
     monkeypatch.setattr(find_screen, "MOST_CONSUMERS", 0)
     assert hits(asking.get("/find?match=cleo")) == [["cleo", "Consumer", "orders / kitchen"]]
     assert hits(asking.get("/find?match=cle")) == []
