@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeVar
 from benchmarks import machine, report
 from benchmarks.curves import CURVES
 from benchmarks.durability import KEEPING
+from benchmarks.elements import COLLECTIONS
 from benchmarks.fast_way import PLAINLY, in_pairs
 from benchmarks.instructions import run_instructions
 from benchmarks.loading import GROWING, LOADING
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _workloads() -> list[Workload]:
-    return [*WORKLOADS, *PLAINLY, *KEEPING, *LOADING, *REPLICATING]
+    return [*WORKLOADS, *COLLECTIONS, *PLAINLY, *KEEPING, *LOADING, *REPLICATING]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -46,7 +46,10 @@ class Data:
     """One stream. ``pending`` of the entries have been delivered in the first group, in equal
     parts, one after the other, to its consumers; everything else is unread in every group.
 
-    Beside it there may be ``keys`` that hold strings, and small ``streams`` with a group each.
+    Beside it there may be ``keys`` that hold strings, and small ``streams`` with a group each; so
+    many ``collections`` of each type with :data:`ELEMENTS` elements (lists have ten times as many),
+    and a sorted set ``one`` with
+    so many ``members``.
     ``commands`` is how many there are in a file that is loaded instead.
     """
 
@@ -57,6 +60,8 @@ class Data:
     keys: int = 0
     streams: int = 0
     commands: int = 0
+    collections: int = 0
+    members: int = 0
 
     def scaled(self, factor: float) -> Data:
         """The same with more or less of everything that there is much of."""
@@ -69,6 +74,8 @@ class Data:
             keys=_scaled(self.keys, factor),
             streams=_scaled(self.streams, factor),
             commands=_scaled(self.commands, factor),
+            collections=_scaled(self.collections, factor),
+            members=_scaled(self.members, factor),
         )
 
     @property
@@ -86,6 +93,12 @@ class Data:
         """How many deliveries the groups have before them; the first counts for all of them."""
         return (self.entries - self.pending) * max(self.groups, 1)
 
+
+ELEMENTS: Final = 20
+"""How many elements each of the collections has."""
+
+MEMBERS_AT_ONCE: Final = 500
+"""How many members a ZADD brings that fills a sorted set."""
 
 EMPTY: Final = Data()
 
@@ -105,6 +118,8 @@ def prepare(address: Address, data: Data) -> None:
         client.feed(_deliveries(data), batch=10)
         client.feed(pack("SET", key_name(index), "value") for index in range(data.keys))
         client.feed(_small_streams(data.streams))
+        client.feed(_collections(data.collections))
+        client.feed(_members(data.members))
         if data.entries and client.call("XLEN", KEY) != data.entries:
             raise LoadError("the server has not taken every entry")
 
@@ -118,6 +133,25 @@ def _small_streams(count: int) -> Iterator[bytes]:
     for index in range(count):
         yield pack("XGROUP", "CREATE", f"stream:{index}", "readers", 0, "MKSTREAM")
         yield pack("XADD", f"stream:{index}", entry_id(index), "field", "value")
+
+
+def _collections(count: int) -> Iterator[bytes]:
+    """One key of each type for each number, under the names that redis-benchmark makes."""
+    numbers = range(ELEMENTS)
+    fields = [word for at in numbers for word in (f"field:{at}", "value-of-the-field")]
+    scored = [word for at in numbers for word in (str(at), f"member:{at}")]
+    for index in range(count):
+        name = f"{index:012d}"
+        yield pack("HSET", f"hash:{name}", *fields)
+        yield pack("RPUSH", f"list:{name}", *(["element-of-the-list"] * 10 * ELEMENTS))
+        yield pack("SADD", f"set:{name}", *(f"member:{at}" for at in numbers))
+        yield pack("ZADD", f"zset:{name}", *scored)
+
+
+def _members(count: int) -> Iterator[bytes]:
+    for first in range(0, count, MEMBERS_AT_ONCE):
+        some = range(first, min(first + MEMBERS_AT_ONCE, count))
+        yield pack("ZADD", "one", *(word for at in some for word in (at, f"member:{at:012d}")))
 
 
 def _deliveries(data: Data) -> Iterator[bytes]:
