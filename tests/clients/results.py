@@ -184,6 +184,8 @@ CLIENTS: Final = (
     Client("Celery", "clients/test_queues", apart("celery"), "[celery]", always="resp2"),
     Client("dramatiq", "clients/test_queues", apart("dramatiq"), "[dramatiq]", always="resp2"),
     Client("streaq", "clients/test_queues", apart("streaq"), "[streaq]", always="resp3"),
+    Client("limits", "clients/test_separate", apart("limits"), "[limits]", always="resp2"),
+    Client("flask-session", "clients/test_separate", apart("flask-session"), "[flask]", "resp2"),
     *(
         Client(
             f"{library}, its own suite",
