@@ -384,15 +384,16 @@ $(LOCK)/installed: $(ENV)/installed
 	@touch $@
 
 # Programs that need other versions of the packages above have an environment of their own.
-$(PROGRAMS)/installed: tests/clients/requirements.txt
-	$(PYTHON) -m venv --clear $(PROGRAMS)
-	$(PROGRAMS)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+$(PROGRAMS)/installed: tests/clients/requirements.txt tests/clients/requirements-arq.txt
+	$(PYTHON) -m venv --clear $(PROGRAMS) $(PROGRAMS)-arq
+	$(PROGRAMS)/bin/python -m pip --disable-pip-version-check install --quiet --requirement tests/clients/requirements.txt
+	$(PROGRAMS)-arq/bin/python -m pip --disable-pip-version-check install --quiet --requirement tests/clients/requirements-arq.txt
 	@touch $@
 
 # The tests of clients, from the source packages that they are published in.
 $(SUITES)/unpacked: tests/clients/suites/requirements.txt | $(ENV)/installed-dev
 	rm -rf $(SUITES)
-	$(BIN)/python -m pip --disable-pip-version-check download --quiet --no-deps --no-binary redis,walrus \
+	$(BIN)/python -m pip --disable-pip-version-check download --quiet --no-deps --no-binary "$$(sed -n "s/==.*//p" $< | paste -sd,)" \
 		--dest $(SUITES) --requirement $<
 	for package in $(SUITES)/*.tar.gz; do tar --extract --file $$package --directory $(SUITES); done
 	@touch $@

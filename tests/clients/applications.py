@@ -18,9 +18,13 @@ from tests.support.process import ROOT
 FOLDER_VARIABLE: Final = "PENSTOCK_CLIENTS"
 
 
-def find(name: str) -> str:
-    """The path of a program; skips the test if it is not installed."""
-    path = Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "build/clients", "bin", name)
+def find(name: str, beside: str = "") -> str:
+    """The path of a program; skips the test if it is not installed.
+
+    ``beside`` ends the name of the folder of a library that cannot be installed with the others.
+    """
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "build/clients")
+    path = Path(f"{folder}{beside}", "bin", name)
     if not os.access(path, os.X_OK):
         pytest.skip(f"{name} is not installed in {path.parent.parent}, which make does")
     return str(path)

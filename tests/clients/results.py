@@ -99,6 +99,19 @@ def apart(package: str) -> Callable[[], str]:
     ).stdout.strip()
 
 
+SUITES: Final = {
+    "Celery": "celery",
+    "kombu": "kombu",
+    "rq": "rq",
+    "arq": "arq",
+    "huey": "huey",
+    "docket": "pydocket",
+    "django-redis": "django_redis",
+    "channels_redis": "channels_redis",
+    "aiocache": "aiocache",
+}
+"""Libraries, and what their source packages are called."""
+
 CLIENTS: Final = (
     Client("redis-py, synchronous", "clients/test_redis_py_stories", python("redis"), "blocking"),
     Client("redis-py, asyncio", "clients/test_redis_py_", python("redis"), "asyncio"),
@@ -167,6 +180,22 @@ CLIENTS: Final = (
     ),
     Client("FastStream", "clients/test_f", python("faststream"), "faststream"),
     Client("taskiq-redis", "clients/test_frameworks", python("taskiq-redis"), "taskiq"),
+    Client("BullMQ", "clients/test_queues", node("bullmq"), "[bullmq]", always="resp2"),
+    Client("Celery", "clients/test_queues", apart("celery"), "[celery]", always="resp2"),
+    Client("dramatiq", "clients/test_queues", apart("dramatiq"), "[dramatiq]", always="resp2"),
+    Client("streaq", "clients/test_queues", apart("streaq"), "[streaq]", always="resp3"),
+    Client("limits", "clients/test_separate", apart("limits"), "[limits]", always="resp2"),
+    Client("flask-session", "clients/test_separate", apart("flask-session"), "[flask]", "resp2"),
+    *(
+        Client(
+            f"{library}, its own suite",
+            "clients/test_suites",
+            suite(package),
+            variant=f"[{package}]",
+            always="resp2",
+        )
+        for library, package in SUITES.items()
+    ),
     Client(
         "testcontainers-python, on the image",
         "container/test_snippets",

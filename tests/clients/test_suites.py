@@ -11,11 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.clients.applications import find as find_installed
 from tests.clients.suites import find, selection
 from tests.support.process import ROOT, PenstockProcess
 
@@ -36,10 +37,13 @@ def process(tmp_path: Path) -> Iterator[PenstockProcess]:
         yield process
 
 
-def run(client: str, *options: str, results: Path, **environment: str) -> int:
+def run(
+    client: str, *options: str, results: Path, python: str = sys.executable, **environment: str
+) -> int:
     """Runs the listed cases of a client's suite; returns how many have passed, if none failed."""
     chosen = LISTS / f"{client}.txt"
-    command = [sys.executable, "-m", "pytest", "-p", "selection", f"--selection={chosen}"]
+    path = os.pathsep.join((str(Path(python).parent), os.environ["PATH"]))
+    command = [python, "-m", "pytest", "-p", "selection", f"--selection={chosen}"]
     command += ["-p", "no:penstock", "-p", "no:cacheprovider", "--tb=native", "-v"]
     command += [f"--config-file={LISTS / 'pytest.ini'}", "--rootdir=."]
     command += [f"--junit-xml={results}", *options, *selection.read(chosen)[selection.RUN]]
@@ -47,7 +51,7 @@ def run(client: str, *options: str, results: Path, **environment: str) -> int:
         status = subprocess.run(
             command,
             cwd=find(client),
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(LISTS), **environment},
+            env={"PATH": path, "PYTHONPATH": str(LISTS), **environment},
             stdout=log,
             stderr=subprocess.STDOUT,
             timeout=TIMEOUT_S,
@@ -80,5 +84,49 @@ def test_walrus_passes_its_own_suite(
         "--override-ini=python_files=*.py",
         results=tmp_path / "results.xml",
         WALRUS_REDIS_PORT=str(process.address[1]),
+    )
+    record_property("cases", passed)
+
+
+class Suite(NamedTuple):
+    """How the suite of a library is run: what pytest is told, and where the library is."""
+
+    options: tuple[str, ...] = ()
+    beside: str = ""
+    urls: tuple[str, ...] = ()
+    """Variables that say which kind of server it is."""
+
+
+CLASSES: Final = "--override-ini=python_classes=test_*"
+
+LIBRARIES: Final = {
+    "aiocache": Suite(("-k", "redis or Redis")),
+    "arq": Suite(("-p", "containers"), beside="-arq"),
+    "celery": Suite((CLASSES, "-p", "celery.contrib.pytest"), urls=("TEST_BROKER", "TEST_BACKEND")),
+    "channels_redis": Suite(),
+    # Each case is run with all of its settings; of these there are a dozen.
+    "django_redis": Suite(("-k", "sqlite]")),
+    "huey": Suite(("-k", "Redis or redis")),
+    "kombu": Suite((CLASSES,)),
+    # It has to know the number of its process.
+    "pydocket": Suite(("-p", "containers", "-n", "1")),
+    "rq": Suite(),
+}
+"""The libraries that are installed apart, by the names of their source packages."""
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_passes_its_own_suite(
+    process: PenstockProcess, tmp_path: Path, record_property: Record, library: str
+) -> None:
+    suite = LIBRARIES[library]
+    passed = run(
+        library,
+        *suite.options,
+        results=tmp_path / "results.xml",
+        python=find_installed("python", suite.beside),
+        SUITE_PORT=str(process.address[1]),
+        REDIS_PORT=str(process.address[1]),
+        **dict.fromkeys(suite.urls, "redis://"),
     )
     record_property("cases", passed)

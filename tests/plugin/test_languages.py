@@ -130,7 +130,7 @@ def test_node(server: PenstockServer, tmp_path: Path) -> None:
     (tmp_path / "node_modules").symlink_to(NODE)
     names = write_files("node", "js", tmp_path)
     tests = [name for name in names if name.endswith(".test.mjs")]
-    assert len(tests) == 2
+    assert len(tests) == 3
     for test in tests:
         output = run([node, "--test", test], tmp_path, PENSTOCK_URL=server.url)
         assert "# fail 0\n" in output
