@@ -53,6 +53,12 @@ def say(text: str) -> None:
     print(f"Penstock: {text}", flush=True)
 
 
+def tell_terminal(text: str) -> None:
+    """Prints a line in the terminal, if there is one: pip keeps what is printed to itself."""
+    with contextlib.suppress(OSError), open("/dev/tty", "w") as terminal:
+        print(f"Penstock: {text}", file=terminal)
+
+
 # --- whether it is compiled ------------------------------------------------------------------
 
 
@@ -159,6 +165,7 @@ class BuildNative(build_ext):
         if folder and cache.take(folder, key, inner):
             say(f"the same was compiled before: taken from {folder}")
         else:
+            tell_terminal("compiles for one to three minutes; PENSTOCK_COMPILE=0 goes without")
             self._compile_all()
         if current_key() != key:
             raise SetupError("a source has changed while it was compiled: build it again")

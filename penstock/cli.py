@@ -32,7 +32,7 @@ from server.runtime.clock import system_clock
 from server.runtime.log import Log
 from server.runtime.process import make_room, new_event_loop
 from server.runtime.signals import ENDING, owned
-from server.runtime.version import PENSTOCK_VERSION, REDIS_VERSION, build_line
+from server.runtime.version import BUILD, PENSTOCK_VERSION, REDIS_VERSION, build_line
 
 VERSION: Final = (
     f"Penstock server v={REDIS_VERSION} penstock={PENSTOCK_VERSION}"
@@ -247,7 +247,8 @@ def log_file(config: Config) -> Iterator[tuple[TextIO, Callable[[], None]]]:
 def serve(config: Config, log: Log, reopen: Callable[[], None]) -> None:
     """Serves until a signal or SHUTDOWN ends it; SIGHUP has ``reopen`` called. Raises
     :class:`ListenError`."""
-    log.notice(f"Penstock {PENSTOCK_VERSION} is starting, pid {os.getpid()}")
+    form = "" if BUILD == "compiled" else ", in plain Python at about half the speed"
+    log.notice(f"Penstock {PENSTOCK_VERSION} is starting, pid {os.getpid()}{form}")
     _tell_of_settings(config, log)
     _fit_clients(config, log)
     server = Server(config, system_clock, log)
