@@ -251,7 +251,7 @@ def _missing(client: RetryingClient, settings: ReadSettings) -> Iterator[str]:
             yield f"no stream on {client.name} matches '{pattern}' yet"
 
 
-FEW: Final = 500_000
+FEW: Final = 1_000_000
 """Entries up to which Java's better compiler does not pay."""
 
 MANY_STREAMS: Final = 1_000
