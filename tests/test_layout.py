@@ -112,6 +112,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "status_http",
         "runs",
         "status",
+        "java",
         "supervise",
         "samples",
         "cli",

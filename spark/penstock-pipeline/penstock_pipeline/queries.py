@@ -23,6 +23,7 @@ from penstock_pipeline.decode.frame import parse_frame, without_nul
 from penstock_pipeline.decode.sql import BAD, REASON, concat, name
 from penstock_pipeline.errors import NotStarted, PipelineError, reason
 from penstock_pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
+from penstock_pipeline.report import ROWS, WRITTEN
 from penstock_pipeline.sinks.base import Batch, Sink
 from penstock_pipeline.static_tables import Loaded
 from penstock_pipeline.toml_file import duration
@@ -282,6 +283,8 @@ def _for_one(spark: SparkSession, pipeline: Pipeline, output: Sink, loaded: Load
     if output.stream is not None:
         _need_same_rows(frame, output)
     ordered = not (nodes(frame) & STATEFUL)
+    if output.takes_all:
+        frame = frame.observe(WRITTEN, F.count(F.lit(1)).alias(ROWS))
 
     def write_one(rows: DataFrame, batch: int) -> None:
         query = _query_id(rows)

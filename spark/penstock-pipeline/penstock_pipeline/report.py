@@ -52,8 +52,19 @@ def ago(text: str | None, now: float) -> str:
 # --- Batches -------------------------------------------------------------------------------------
 
 
+def counted(entries: int, written: int | None) -> str:
+    """Return how many rows were written, and of how many entries if these are not as many."""
+    if written is None or written == entries:
+        return plural(entries, "row")
+    return f"{plural(written, 'row')} of {plural(entries, 'entry')}"
+
+
 class FinishedBatch(NamedTuple):
-    """A batch that a query has finished."""
+    """A batch that a query has finished.
+
+    ``rows`` are the entries that it has read, and ``written`` the rows that its sink got, None
+    where nobody has counted them.
+    """
 
     time: str
     query: str
@@ -66,6 +77,7 @@ class FinishedBatch(NamedTuple):
     watermark: str | None
     state_rows: int
     late_rows: int
+    written: int | None = None
 
     def record(self, pipeline: str) -> str:
         """A line of JSON."""
@@ -76,9 +88,14 @@ class FinishedBatch(NamedTuple):
     def line(self) -> str:
         """A line for people."""
         return (
-            f"{self.time[11:19]} {self.query}: batch {self.number}, {self.rows:,} rows, "
-            f"{self.rows_per_second:,.0f} rows/s, lag {self.lag:,}"
+            f"{self.time[11:19]} {self.query}: batch {self.number}, "
+            f"{counted(self.rows, self.written)}, {self.speed()}, lag {self.lag:,}"
         )
+
+    def speed(self) -> str:
+        """Return how many entries were read in a second: rows, where each has become one."""
+        unit = "rows" if self.written in (None, self.rows) else "entries"
+        return f"{self.rows_per_second:,.0f} {unit}/s"
 
     def late(self) -> str:
         """Return what is to be said of rows that were dropped because they came too late."""
@@ -88,6 +105,12 @@ class FinishedBatch(NamedTuple):
             "a longer 'delay' of the watermark waits for such rows, and 'ahead' keeps entries with "
             "times of the future from moving it on"
         )
+
+
+WRITTEN: Final = "written"
+"""The name of what Spark observes in a query: :data:`ROWS` that go to its sink."""
+
+ROWS: Final = "rows"
 
 
 def batch_of(query: str, progress: Mapping[str, Any]) -> FinishedBatch | None:
@@ -109,6 +132,7 @@ def batch_of(query: str, progress: Mapping[str, Any]) -> FinishedBatch | None:
         watermark=progress["eventTime"].get("watermark"),
         state_rows=sum(state["numRowsTotal"] for state in states),
         late_rows=sum(state["numRowsDroppedByWatermark"] for state in states),
+        written=(progress.get("observedMetrics") or {}).get(WRITTEN, {ROWS: None})[ROWS],
     )
 
 
@@ -158,6 +182,25 @@ class Observer(Protocol):
         """An attempt has failed."""
 
 
+class _Total:
+    """What a query has read and written in this run."""
+
+    def __init__(self) -> None:
+        self.batches = self.entries = 0
+        self._written: int | None = 0
+
+    def add(self, batch: FinishedBatch) -> None:
+        """Adds a batch."""
+        self.batches += 1
+        self.entries += batch.rows
+        if self._written is not None:
+            self._written = None if batch.written is None else self._written + batch.written
+
+    def rows(self) -> str:
+        """Return the rows for people."""
+        return counted(self.entries, self._written)
+
+
 class Reporter:
     """A line for each batch on a terminal or in a log, and records in files."""
 
@@ -173,17 +216,16 @@ class Reporter:
         self._pipeline = pipeline
         self._records = records
         self._observers = observers
-        self._totals = {query: [0, 0] for query in queries}
+        self._totals = {query: _Total() for query in queries}
 
     def add(self, batch: FinishedBatch) -> None:
         """Reports a batch."""
         total = self._totals[batch.query]
-        total[0] += 1
-        total[1] += batch.rows
+        total.add(batch)
         self._write(batch.record(self._pipeline))
         for observer in self._observers:
             observer.batch(batch)
-        self.show(batch, total[1])
+        self.show(batch, total)
         if batch.late_rows:
             self.warn(batch.late())
 
@@ -206,8 +248,8 @@ class Reporter:
             file.write(record + "\n")
             file.flush()
 
-    def show(self, batch: FinishedBatch, rows: int) -> None:
-        """Shows a batch; ``rows`` is how many the query has had in this run."""
+    def show(self, batch: FinishedBatch, total: _Total) -> None:
+        """Shows a batch; ``total`` is what the query has had in this run."""
         self._console.print(Text(batch.line()))
 
     def say(self, text: str) -> None:
@@ -216,8 +258,8 @@ class Reporter:
 
     def summary(self) -> None:
         """The totals of each query in this run."""
-        for query, (batches, rows) in self._totals.items():
-            self.say(f"{query}: {rows:,} rows in {plural(batches, 'batch')}")
+        for query, total in self._totals.items():
+            self.say(f"{query}: {total.rows()} in {plural(total.batches, 'batch')}")
 
     def __enter__(self) -> Reporter:
         return self
@@ -227,7 +269,7 @@ class Reporter:
 
 
 _COUNTS: Final = (
-    "{task.completed:,.0f} rows, {task.fields[speed]:,.0f} rows/s, lag {task.fields[lag]:,}, "
+    "{task.fields[rows]}, {task.fields[speed]}, lag {task.fields[lag]:,}, "
     "batch {task.fields[batch]}"
 )
 """Stands behind a bar: ``12,000 rows, 9,500 rows/s, lag 8,000, batch 3``."""
@@ -245,7 +287,7 @@ class Bars(Reporter):
             console=console,
             expand=True,
         )
-        empty: dict[str, Any] = {"batch": "-", "speed": 0.0, "lag": 0}
+        empty: dict[str, Any] = {"batch": "-", "rows": "0 rows", "speed": "0 rows/s", "lag": 0}
         self._tasks: dict[str, TaskID] = {
             query: self._bars.add_task(query, total=None, **empty) for query in self._totals
         }
@@ -254,10 +296,11 @@ class Bars(Reporter):
         self._bars.start()
         return self
 
-    def show(self, batch: FinishedBatch, rows: int) -> None:
+    def show(self, batch: FinishedBatch, total: _Total) -> None:
         """Advances the query's bar; the lag is what remains to be done."""
-        more: dict[str, Any] = {"batch": batch.number, "speed": batch.rows_per_second}
-        more |= {"lag": batch.lag, "completed": rows, "total": rows + batch.lag}
+        more: dict[str, Any] = {"batch": batch.number, "rows": total.rows(), "lag": batch.lag}
+        more |= {"completed": total.entries, "total": total.entries + batch.lag}
+        more["speed"] = batch.speed()
         self._bars.update(self._tasks[batch.query], **more)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

@@ -251,6 +251,33 @@ def _missing(client: RetryingClient, settings: ReadSettings) -> Iterator[str]:
             yield f"no stream on {client.name} matches '{pattern}' yet"
 
 
+FEW: Final = 1_000_000
+"""Entries up to which Java's better compiler does not pay."""
+
+MANY_STREAMS: Final = 1_000
+"""Streams of which it is not asked how many entries they hold."""
+
+
+def has_few(pipeline: Pipeline) -> bool:
+    """Whether the streams of the source hold few entries, and no other table is read.
+
+    Some of the entries may have been read already. Raises PipelineError.
+    """
+    if pipeline.tables:
+        return False
+    wanted = reading(pipeline)
+    held = 0
+    for settings in single(pipeline.source):
+        with reached(settings) as client:
+            names = [*wanted.subscribe]
+            for pattern in wanted.patterns:
+                names += matching(client, pattern)
+            if len(names) > MANY_STREAMS:
+                return False
+            held += sum(client.info(key_of(name)).length for name in names)
+    return held <= FEW
+
+
 # --- For ``validate --connect`` ------------------------------------------------------------------
 
 

@@ -362,7 +362,7 @@ def _title(status: Mapping[str, Any], state: str, now: float) -> str:
 
 def _queries(status: Mapping[str, Any], now: float) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for name in ("query", "batches", "rows", "rows/s (last minute)", "lag", "last batch"):
+    for name in ("query", "batches", "entries", "entries/s (last minute)", "lag", "last batch"):
         table.add_column(name, justify="left" if name == "query" else "right")
     for name, query in status["queries"].items():
         lag = "-" if query["lag"] is None else f"{query['lag']:,}"

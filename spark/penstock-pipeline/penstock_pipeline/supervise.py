@@ -21,12 +21,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from penstock_pipeline import java
 from penstock_pipeline.errors import InvalidFile, PipelineError, Problem, failure_of, reason
+from penstock_pipeline.java import Launch
 from penstock_pipeline.model import Pipeline
 from penstock_pipeline.queries import queries, query_names
 from penstock_pipeline.report import Reporter, now_text
 from penstock_pipeline.runs import Ended, Run, Stopping, follow
-from penstock_pipeline.servers import preflight
+from penstock_pipeline.servers import has_few, preflight
 from penstock_pipeline.terminal import shown
 
 SETTINGS: Final = {
@@ -49,7 +51,6 @@ LOGGERS: Final = ("SQLQueryContextLogger", "py4j")
 """Loggers that repeat, with tracebacks, errors that the pipeline reports in one line."""
 
 LAST_WORDS_S: Final = 1.0
-JAVA: Final = "spark.driver.extraJavaOptions"
 ENDING: Final = ("-XX:+ExitOnOutOfMemoryError", "-XX:+DisplayVMOutputToStderr")
 """Without memory a thread of Java dies alone, and who waits for it waits for ever. What Java says
 as it ends does not belong to standard output."""
@@ -57,11 +58,13 @@ as it ends does not belong to standard output."""
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
-def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> SparkSession:
+def start(
+    pipeline: Pipeline, master: str | None = None, ui: bool = False, launch: Launch | None = None
+) -> SparkSession:
     """A session on ``master``, or on the file's, or on what ``spark-submit`` says, or local.
 
-    ``ui`` turns Spark's own page on, as ``spark.ui.enabled`` of the file does. Raises PipelineError
-    if the session cannot be started.
+    ``ui`` turns Spark's own page on, as ``spark.ui.enabled`` of the file does; ``launch`` says how
+    Java is started. Raises PipelineError if the session cannot be started.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(pipeline.name)
@@ -74,7 +77,9 @@ def start(pipeline: Pipeline, master: str | None = None, ui: bool = False) -> Sp
     if ui:
         settings["spark.ui.enabled"] = "true"
     quiet = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
-    settings[JAVA] = " ".join(filter(None, (quiet, *ENDING, settings.get(JAVA))))
+    more = launch.options(settings) if launch else ()
+    # What the user gives comes last, and wins.
+    settings[java.OPTIONS] = " ".join([quiet, *ENDING, *more, settings.get(java.OPTIONS, "")])
     for name, value in settings.items():
         builder = builder.config(name, value)
     stderr_filter = StderrFilter()
@@ -207,6 +212,7 @@ def run(
     The servers are asked first: what is wrong there is found without waiting for Spark. ``ui``
     turns Spark's own page on.
     """
+    launch = Launch()
     stopping = Stopping()
     stopping.install()
     with make_reporter(query_names(pipeline)) as reporter:
@@ -215,14 +221,18 @@ def run(
                 output.require()
             for warning in preflight(pipeline):
                 reporter.warn(warning)
+            if once:
+                launch = Launch(brief=True, quick=has_few(pipeline))
             if not stopping.asked:
-                _run_queries(pipeline, reporter, stopping, once, master, ui)
+                _run_queries(pipeline, reporter, stopping, once, launch, master, ui)
         except Ended:
             raise
         except PipelineError as error:
             reporter.fail(failure_of(now_text(), None, error, 1, 0, 0))
             raise
     reporter.summary()
+    if not stopping.asked:
+        launch.keep()
 
 
 def _run_queries(
@@ -230,10 +240,11 @@ def _run_queries(
     reporter: Reporter,
     stopping: Stopping,
     once: bool,
+    launch: Launch,
     master: str | None,
     ui: bool,
 ) -> None:
-    spark = start(pipeline, master, ui)
+    spark = start(pipeline, master, ui, launch)
     # Spark installs a handler for SIGINT, which is replaced here.
     stopping.install()
     if ui and spark.sparkContext.uiWebUrl:
@@ -277,13 +288,15 @@ def _quietly(stop: Callable[[], object]) -> None:
 
 def check_sql(pipeline: Pipeline) -> None:
     """Has Spark analyse every query; raises InvalidFile with the line of what it refuses."""
-    spark = start(replace(pipeline, spark={}), "local[1]")
+    launch = Launch(brief=True, quick=True)
+    spark = start(replace(pipeline, spark={}), "local[1]", launch=launch)
     try:
         queries(spark, pipeline)
     except PipelineError as error:
         raise InvalidFile(str(pipeline.file), [_problem(pipeline, str(error))]) from None
     finally:
         spark.stop()
+    launch.keep()
 
 
 def _problem(pipeline: Pipeline, text: str) -> Problem:

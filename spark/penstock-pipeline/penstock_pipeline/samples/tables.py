@@ -20,11 +20,12 @@ from rich.text import Text
 
 from penstock_pipeline.decode.sql import REASON
 from penstock_pipeline.errors import PipelineError, reason
+from penstock_pipeline.java import Launch
 from penstock_pipeline.model import ENTRIES, Pipeline
 from penstock_pipeline.queries import parsed, table
 from penstock_pipeline.samples.cases import LETTER_KEYS, Case, Entry
 from penstock_pipeline.samples.compare import Difference, Rows, compare, show_difference
-from penstock_pipeline.supervise import JAVA, start
+from penstock_pipeline.supervise import start
 from penstock_pipeline.terminal import plural
 from pyspark_redis_streams.ids import SEQUENCE_BITS, parse_id
 from pyspark_redis_streams.read.columns import default_schema
@@ -32,18 +33,18 @@ from pyspark_redis_streams.read.columns import default_schema
 SMALL: Final = {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
 """Settings for a handful of rows: compiling a plan takes longer than running it."""
 
-_QUICK: Final = "-XX:TieredStopAtLevel=1"
-
 
 @contextmanager
 def small_session(pipeline: Pipeline) -> Iterator[SparkSession]:
     """A session for samples, with one core; raises PipelineError if it can't be started."""
-    options = " ".join(filter(None, (_QUICK, pipeline.spark.get(JAVA))))
-    spark = start(replace(pipeline, spark={**pipeline.spark, **SMALL, JAVA: options}), "local[1]")
+    launch = Launch(brief=True, quick=True)
+    small = replace(pipeline, spark={**pipeline.spark, **SMALL})
+    spark = start(small, "local[1]", launch=launch)
     try:
         yield spark
     finally:
         spark.stop()
+    launch.keep()
 
 
 class Samples:

@@ -77,6 +77,8 @@ class Sink(ABC):
     """Packages that a write needs beside Spark's."""
     keys: ClassVar[tuple[Key, ...]] = ()
     """The keys that the kind has in the file, beside those that all have."""
+    takes_all: ClassVar[bool] = True
+    """Whether a write takes every row of a batch, so that Spark knows how many there were."""
     collects: ClassVar[bool] = False
     """Whether the rows of a batch go through the memory of the driver."""
 

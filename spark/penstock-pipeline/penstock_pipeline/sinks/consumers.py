@@ -121,6 +121,7 @@ class ConsoleSink(Sink):
     """Standard output."""
 
     kind = "console"
+    takes_all = False
     output_modes = ("append", "update", "complete")
     keys = (Whole("rows", 20, lowest=1),)
     guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
@@ -157,6 +158,7 @@ class PythonSink(Sink):
     folder_of_file: str = ""
 
     kind = "python"
+    takes_all = False
     keys = (
         Key(
             "function",

@@ -32,6 +32,10 @@ class Once:
             finally:
                 for run in runs:
                     run.stop()
+        shown = self._shown.tell()
+        reporter.summary()
+        self.summary = self._shown.getvalue()[shown:].splitlines()
+        """What people see at the end."""
 
     @property
     def lines(self) -> list[str]:

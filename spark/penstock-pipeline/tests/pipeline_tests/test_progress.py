@@ -11,7 +11,14 @@ import pytest
 from rich.console import Console
 
 from penstock_pipeline.errors import PipelineError, reason
-from penstock_pipeline.report import Bars, FinishedBatch, ProgressReader, batch_of, open_records
+from penstock_pipeline.report import (
+    Bars,
+    FinishedBatch,
+    ProgressReader,
+    Reporter,
+    batch_of,
+    open_records,
+)
 
 
 def progress(number: int, rows: int = 5, **durations: int) -> dict[str, Any]:
@@ -66,7 +73,38 @@ def test_a_batch_is_a_line_for_people_and_one_for_machines() -> None:
         "watermark": "2026-01-01T00:00:00.000Z",
         "state_rows": 7,
         "late_rows": 1,
+        "written": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        (5, "5 rows, 1,235 rows/s"),
+        (0, "0 rows of 5 entries, 1,235 entries/s"),
+        (1, "1 row of 5 entries, 1,235 entries/s"),
+        (10, "10 rows of 5 entries, 1,235 entries/s"),
+    ],
+)
+def test_a_batch_tells_its_rows_and_its_entries_if_these_are_not_as_many(
+    written: int, line: str
+) -> None:
+    seen = batch_of("q", {**progress(3), "observedMetrics": {"written": {"rows": written}}})
+    assert seen == BATCH._replace(written=written)
+    assert BATCH._replace(written=written).line() == f"10:20:30 q: batch 3, {line}, lag 4"
+
+
+def test_the_last_line_of_a_query_tells_no_rows_that_it_has_not_written() -> None:
+    shown = io.StringIO()
+    with Reporter(Console(file=shown, width=100), "p", [], ["bad", "group"]) as reporter:
+        for query, written in (("bad", 0), ("bad", 1), ("group", None), ("group", 5)):
+            reporter.add(BATCH._replace(query=query, written=written, late_rows=0))
+    shown.truncate(0)
+    reporter.summary()
+    assert [line.strip("\0") for line in shown.getvalue().splitlines()] == [
+        "bad: 1 row of 10 entries in 2 batches",
+        "group: 10 rows in 2 batches",
+    ]
 
 
 class Reports:

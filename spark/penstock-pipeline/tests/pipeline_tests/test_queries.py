@@ -65,8 +65,11 @@ stream = "copied"
     assert letter[b"dead-letter-reason"] == b"field 'qty' is 'many', not int"
     first = {b["query"]: (b["rows"], b["lag"]) for b in run.batches if b["batch"] == 0}
     assert first == dict.fromkeys(("hours", "big", "copy", "dead-letters"), (5, 0))
+    written = {b["query"]: b["written"] for b in run.batches if b["batch"] == 0}
+    assert written == {"hours": 0, "big": 3, "copy": 3, "dead-letters": 1}
+    assert "dead-letters: 1 row of 5 entries in 1 batch" in run.summary
     # On a busy machine a line before may say that a process was late.
-    assert any(line.endswith(" rows/s, lag 0") for line in run.lines)
+    assert any(line.endswith(" entries/s, lag 0") for line in run.lines)
     groups: Any = server.xinfo_groups("s")
     assert [(g["name"], g["lag"]) for g in groups] == [
         *((b"g.big", 0), (b"g.copy", 0), (b"g.dead-letters", 0), (b"g.hours", 0))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from pyspark_redis_streams.errors import SchemaError
+from pyspark_redis_streams.read.tables import Table, numbers
 from pyspark_redis_streams.streams import Stream
 
 MAP: Final = T.MapType(T.StringType(), T.BinaryType())
@@ -99,15 +103,19 @@ class Batches:
             for index, field in enumerate(schema.fields)
         ]
 
-    def batch(self, stream: Stream, entries: Sequence[Entry]) -> Any:
+    def batch(self, stream: Stream, entries: Sequence[Entry] | Table) -> Any:
         """Return a batch of entries of a stream, in their order."""
-        columns = _Entries(stream, entries)
-        arrays = [column(columns) for column in self._columns]
+        taken: _Entries
+        if isinstance(entries, Table):
+            taken = _OfTable(stream, entries)
+        else:
+            taken = _OfList(stream, entries)
+        arrays = [column(taken) for column in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _column(self, name: str, kind: Any) -> Callable[[_Entries], Any]:
         if name not in self._reserved:
-            return lambda entries: _typed(entries.values_of(name.encode()), kind)
+            return lambda entries: _typed(entries.column(name.encode()), kind)
         if name == "fields":
             to_column = _map_column if pa.types.is_map(kind) else _array_column
             return lambda entries: to_column(entries, kind)
@@ -115,42 +123,90 @@ class Batches:
         return lambda entries: make(entries).cast(kind)
 
 
-class _Entries:
-    """Entries taken apart once for all columns."""
+class _Entries(ABC):
+    """Entries taken apart once for all columns, as bytes of Arrow."""
+
+    def __init__(self, stream: Stream, ids: Any) -> None:
+        self.stream = stream
+        self.ids = ids
+
+    @cached_property
+    def id_parts(self) -> Any:
+        """The numbers of the IDs: milliseconds and sequence in turn."""
+        texts = pc.split_pattern(self.ids.cast(pa.string()), "-", max_splits=1)
+        return texts.flatten().cast(pa.uint64())
+
+    @abstractmethod
+    def column(self, name: bytes) -> Any:
+        """Return the value of a field in each entry, the last if there are several."""
+
+    @abstractmethod
+    def pairs(self, without_repeats: bool) -> tuple[Any, Any, Any]:
+        """Return where the fields of each entry begin, and the names and values of all of them.
+
+        ``without_repeats`` leaves the last of each name.
+        """
+
+
+class _OfTable(_Entries):
+    """The columns are lines of a reply."""
+
+    def __init__(self, stream: Stream, table: Table) -> None:
+        super().__init__(stream, table.lines(0))
+        self._table = table
+
+    def column(self, name: bytes) -> Any:
+        """Return the line behind the name, which an entry of a table has once or not at all."""
+        names = self._table.names
+        if name not in names:
+            return pa.nulls(len(self.ids), pa.binary())
+        return self._table.lines(2 + 2 * names.index(name))
+
+    def pairs(self, without_repeats: bool) -> tuple[Any, Any, Any]:
+        """Return every other line, from the first name and from the first value."""
+        width = len(self._table.names)
+        begins = numbers(np.arange(0, (len(self.ids) + 1) * width, width, dtype=np.int32))
+        return begins, self._table.lines(1, 2), self._table.lines(2, 2)
+
+
+class _OfList(_Entries):
+    """The columns are made of objects."""
 
     def __init__(self, stream: Stream, entries: Sequence[Entry]) -> None:
-        self.stream = stream
-        self.ids = [entry[0] for entry in entries]
-        self.fields: list[list[bytes]] = [entry[1] for entry in entries]
-        self.flat = list(chain.from_iterable(self.fields))
-        self.form = self._form()
+        super().__init__(stream, pa.array([entry[0] for entry in entries], pa.binary()))
+        self._fields: list[list[bytes]] = [entry[1] for entry in entries]
+        self._flat = list(chain.from_iterable(self._fields))
+        self._form = self._form_of_all()
 
-    def _form(self) -> list[bytes] | None:
-        """The field names if all entries have the same: then a column is a stride of the list.
-
-        Most streams are so.
-        """
-        if len(set(map(len, self.fields))) > 1:
+    def _form_of_all(self) -> list[bytes] | None:
+        """The field names if all entries have the same: then a column is a stride of the list."""
+        if len(set(map(len, self._fields))) > 1:
             return None
-        first = self.fields[0][::2] if self.fields else []
-        return first if self.flat[::2] == first * len(self.fields) else None
+        first = self._fields[0][::2] if self._fields else []
+        return first if self._flat[::2] == first * len(self._fields) else None
 
-    def values_of(self, name: bytes) -> list[bytes | None]:
-        """Return the value of a field in each entry, the last if there are several."""
-        if self.form is None:
-            return [_last_value(fields, name) for fields in self.fields]
-        if name not in self.form:
+    def column(self, name: bytes) -> Any:
+        """Return the values as an array."""
+        return pa.array(self._values_of(name), pa.binary())
+
+    def _values_of(self, name: bytes) -> list[Any]:
+        if self._form is None:
+            return [_last_value(fields, name) for fields in self._fields]
+        if name not in self._form:
             return [None] * len(self.ids)
-        width = len(self.form)
-        index = width - 1 - self.form[::-1].index(name)
-        values: list[bytes | None] = [*self.flat[2 * index + 1 :: 2 * width]]
-        return values
+        width = len(self._form)
+        index = width - 1 - self._form[::-1].index(name)
+        return self._flat[2 * index + 1 :: 2 * width]
 
-    def without_repeats(self) -> list[list[bytes]]:
-        """Return the fields of each entry, of those with the same name only the last."""
-        if self.form is not None and len(set(self.form)) == len(self.form):
-            return self.fields
-        return [_distinct(fields) for fields in self.fields]
+    def pairs(self, without_repeats: bool) -> tuple[Any, Any, Any]:
+        """Return the fields, of which some are left out first if they have to be."""
+        fields, flat = self._fields, self._flat
+        if without_repeats and (self._form is None or len(set(self._form)) < len(self._form)):
+            fields = [_distinct(each) for each in fields]
+            flat = list(chain.from_iterable(fields))
+        begins = accumulate((len(each) // 2 for each in fields), initial=0)
+        names, values = (pa.array(flat[i::2], pa.binary()) for i in (0, 1))
+        return pa.array(list(begins), pa.int32()), names, values
 
 
 def _last_value(fields: list[bytes], name: bytes) -> bytes | None:
@@ -168,62 +224,42 @@ def _distinct(fields: list[bytes]) -> list[bytes]:
 
 
 def _stream_column(entries: _Entries) -> Any:
-    return pa.repeat(pa.scalar(entries.stream.shown, pa.string()), len(entries.ids))
+    count, name = len(entries.ids), entries.stream.shown.encode()
+    ends: Any = np.arange(count + 1, dtype=np.int32) * np.int32(len(name))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(name * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
-def _id_column(entries: _Entries) -> Any:
-    return pa.array(entries.ids, pa.binary()).cast(pa.string())
-
-
-def _id_part(entries: _Entries, part: int) -> Any:
-    """The milliseconds of the IDs, or the numbers behind them."""
-    parts = pc.split_pattern(_id_column(entries), "-", max_splits=1)
-    return pc.list_element(parts, part).cast(pa.uint64())
-
-
-def _above(numbers: Any, limit: int) -> Any:
-    # A scalar of Arrow imports pandas: a constant would do so in processes that read no entry.
-    return pc.greater(numbers, pa.scalar(limit, pa.uint64()))
-
-
-def _number_column(entries: _Entries, part: int) -> Any:
-    numbers = _id_part(entries, part)
-    return pc.if_else(_above(numbers, _LAST_LONG), None, numbers)
+def _id_part(entries: _Entries, part: int, most: int) -> Any:
+    """The milliseconds of the IDs, or the numbers behind them; null for what is higher."""
+    places = numbers(np.arange(part, 2 * len(entries.ids), 2, dtype=np.int32))
+    found = entries.id_parts.take(places)
+    is_above = pc.greater(found, numbers(np.array([most], np.uint64))[0])
+    return pc.if_else(is_above, pa.nulls(1, pa.uint64())[0], found)
 
 
 def _timestamp_column(entries: _Entries) -> Any:
-    times = _id_part(entries, 0)
-    times = pc.if_else(_above(times, _LAST_MS), None, times)
-    return times.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    return _id_part(entries, 0, _LAST_MS).cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))
 
 
 _COLUMNS: Final[dict[str, Callable[[_Entries], Any]]] = {
     "stream": _stream_column,
-    "id": _id_column,
-    "ms": lambda entries: _number_column(entries, 0),
-    "seq": lambda entries: _number_column(entries, 1),
+    "id": lambda entries: entries.ids.cast(pa.string()),
+    "ms": lambda entries: _id_part(entries, 0, _LAST_LONG),
+    "seq": lambda entries: _id_part(entries, 1, _LAST_LONG),
     "timestamp": _timestamp_column,
 }
 
 
-def _offsets(fields: list[list[bytes]]) -> Any:
-    ends = pa.array(list(accumulate(map(len, fields), initial=0)), pa.int32())
-    return pc.divide(ends, pa.scalar(2, pa.int32()))
-
-
 def _map_column(entries: _Entries, kind: Any) -> Any:
-    fields = entries.without_repeats()
-    flat = entries.flat if fields is entries.fields else list(chain.from_iterable(fields))
-    names = _texts(pa.array(flat[::2], pa.binary()), pa.string())
-    return pa.MapArray.from_arrays(
-        _offsets(fields), names, pa.array(flat[1::2], pa.binary()), type=kind
-    )
+    begins, names, values = entries.pairs(without_repeats=True)
+    return pa.MapArray.from_arrays(begins, _texts(names, pa.string()), values, type=kind)
 
 
 def _array_column(entries: _Entries, kind: Any) -> Any:
-    parts = [pa.array(entries.flat[i::2], pa.binary()) for i in (0, 1)]
+    begins, *parts = entries.pairs(without_repeats=False)
     members = pa.StructArray.from_arrays(parts, fields=list(kind.value_type))
-    return pa.ListArray.from_arrays(_offsets(entries.fields), members, type=kind)
+    return pa.ListArray.from_arrays(begins, members, type=kind)
 
 
 def _texts(binary: Any, kind: Any) -> Any:
@@ -238,9 +274,8 @@ def _texts(binary: Any, kind: Any) -> Any:
         return pa.array(texts, kind)
 
 
-def _typed(values: list[bytes | None], kind: Any) -> Any:
+def _typed(binary: Any, kind: Any) -> Any:
     """A column of a user's schema: null where the field is missing or is no such value."""
-    binary = pa.array(values, pa.binary())
     if pa.types.is_binary(kind):
         return binary
     texts = _texts(binary, pa.string())
@@ -282,11 +317,13 @@ def _cast(texts: Any, kind: Any) -> Any:
 
 
 def _without(values: Any, wrong: Any) -> Any:
-    return pc.if_else(wrong, None, values) if pc.any(wrong).as_py() else values
+    none = pa.nulls(1, values.type)[0]
+    return pc.if_else(wrong, none, values) if pc.any(wrong).as_py() else values
 
 
 def _is_beyond(texts: Any, values: Any) -> Any:
     """Which floats are infinite, or 0, of a text that says another number: 1e999 and 1e-999."""
     infinite = pc.and_(pc.is_inf(values), pc.match_substring_regex(texts, r"\d"))
-    is_zero = pc.equal(values, pa.scalar(0, values.type))
+    zero = pa.Array.from_buffers(values.type, 1, [None, pa.py_buffer(bytes(8))])[0]
+    is_zero = pc.equal(values, zero)
     return pc.or_(infinite, pc.and_(is_zero, pc.match_substring_regex(texts, r"^[^eE]*[1-9]")))

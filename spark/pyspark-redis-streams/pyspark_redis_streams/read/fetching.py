@@ -11,12 +11,14 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from pyspark_redis_streams.errors import RedisStreamsError
 from pyspark_redis_streams.ids import format_id, parse_id
 from pyspark_redis_streams.options import ReadSettings
+from pyspark_redis_streams.read.tables import Table
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.streams import Stream, StreamInfo, bytes_of
 
@@ -25,8 +27,10 @@ FIRST: Final = 16
 GROWTH: Final = 8
 """How many times more may be asked for than the time before: sizes may change."""
 
-Chunk = list[Any]
+Entries = list[Any]
 """Entries ``[id, [name, value, ...]]``, where the fields are None if the entry has gone."""
+
+Chunk = Entries | Table
 
 Sized = tuple[Chunk, int]
 """Entries, and the bytes of their names and values: to count them takes a while."""
@@ -47,22 +51,53 @@ class Portions:
             self.count = max(1, min(fitting, self._most, GROWTH * self.count))
 
 
+MOST_JOINED: Final = 1 << 30
+"""Bytes of two replies from which on they are not put together: Arrow counts them with 31 bits."""
+
+
 def pieces(chunks: Iterable[Sized], most: int, most_bytes: int) -> Iterator[Chunk]:
     """Joins and cuts chunks until they have ``most`` entries or ``most_bytes`` bytes.
 
     A piece has more bytes than that only by one chunk that has fewer, or by its only entry.
     """
-    waiting: Chunk = []
-    size = 0
+    waiting: list[Chunk] = []
+    count = size = 0
     for chunk, chunk_size in chunks:
         for part, part_size in _cut(chunk, chunk_size, most_bytes):
-            waiting += part
+            if waiting and not _are_alike(waiting[-1], part):
+                yield _joined(waiting)
+                waiting, count, size = [], 0, 0
+            waiting.append(part)
+            count += len(part)
             size += part_size
-            if len(waiting) >= most or size >= most_bytes:
-                yield waiting
-                waiting, size = [], 0
-    if waiting:
-        yield waiting
+            if count >= most or size >= most_bytes:
+                yield _joined(waiting)
+                waiting, count, size = [], 0, 0
+    if count:
+        yield _joined(waiting)
+
+
+def _are_alike(one: Chunk, other: Chunk) -> bool:
+    """Whether two chunks make one: lists, or tables of the same shape that are not too large."""
+    if isinstance(one, Table) and isinstance(other, Table):
+        return one.names == other.names and len(one.data) + len(other.data) < MOST_JOINED
+    return isinstance(one, list) and isinstance(other, list)
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    tables = [chunk for chunk in chunks if isinstance(chunk, Table)]
+    lists = (chunk for chunk in chunks if isinstance(chunk, list))
+    return Table.joined(tables) if tables else [*chain.from_iterable(lists)]
+
+
+def size_of(chunk: Chunk) -> int:
+    """Return the bytes of the names and values of entries."""
+    return chunk.size() if isinstance(chunk, Table) else bytes_of(chunk)
+
+
+def last_id(chunk: Chunk) -> int:
+    """Return the ID of the last entry."""
+    return parse_id(chunk.last_id if isinstance(chunk, Table) else chunk[-1][0])
 
 
 def _cut(chunk: Chunk, size: int, most_bytes: int) -> Iterator[Sized]:
@@ -71,8 +106,11 @@ def _cut(chunk: Chunk, size: int, most_bytes: int) -> Iterator[Sized]:
         yield chunk, size
         return
     start = size = 0
-    for index, entry in enumerate(chunk):
-        own = bytes_of((entry,))
+    if isinstance(chunk, Table):
+        sizes = chunk.sizes()
+    else:
+        sizes = [bytes_of((entry,)) for entry in chunk]
+    for index, own in enumerate(sizes):
         if size and size + own > most_bytes:
             yield chunk[start:index], size
             start, size = index, 0

@@ -22,12 +22,21 @@ from pyspark_redis_streams.losses import (
 )
 from pyspark_redis_streams.options import ReadSettings
 from pyspark_redis_streams.read.columns import Batches
-from pyspark_redis_streams.read.fetching import Chunk, Portions, Sized, gc_paused, pieces
+from pyspark_redis_streams.read.fetching import (
+    Chunk,
+    Entries,
+    Portions,
+    Sized,
+    gc_paused,
+    last_id,
+    pieces,
+    size_of,
+)
 from pyspark_redis_streams.read.ranges import Partition, PendingRange, Range
+from pyspark_redis_streams.read.replies import take_tables
 from pyspark_redis_streams.servers import Servers
 from pyspark_redis_streams.streams import (
     Stream,
-    bytes_of,
     info_now,
     pairs,
     stands_at,
@@ -43,7 +52,11 @@ def read_partition(
     """Yield the rows of a task as Arrow batches. Raises ServerError and DataLossError."""
     batches = Batches(schema, settings.id_columns)
     most = min(BATCH_ROWS, 10 * settings.fetch_count)
-    with gc_paused(), Servers(settings.servers) as servers, ThreadPoolExecutor(1) as pool:
+    with (
+        gc_paused(),
+        Servers(settings.servers, take_tables) as servers,
+        ThreadPoolExecutor(1) as pool,
+    ):
         reader = _RangeReader(servers, settings, pool)
         for each in partition.ranges:
             chunks = reader.entries(each) if isinstance(each, Range) else reader.pending(each)
@@ -76,14 +89,14 @@ class _RangeReader:
         count = portions.count
         chunk = fetch(after, count)
         while len(chunk) >= count:
-            size = bytes_of(chunk)
+            size = size_of(chunk)
             portions.learn(len(chunk), size)
             count = portions.count
-            following = self._pool.submit(fetch, parse_id(chunk[-1][0]), count)
+            following = self._pool.submit(fetch, last_id(chunk), count)
             yield chunk, size
             chunk = following.result()
         if chunk:
-            yield chunk, bytes_of(chunk)
+            yield chunk, size_of(chunk)
 
     def _between(self, stream: Stream, after: int, to: int) -> Iterator[Sized]:
         """Yield the entries above an ID up to another one."""
@@ -140,10 +153,11 @@ class _RangeReader:
         removed = rows = 0
         last = part.after
         for chunk, size in self._chunks(fetch, last) if is_there else ():
+            assert isinstance(chunk, list), "only XRANGE answers with a table"
             present = [entry for entry in chunk if entry[1] is not None]
             removed += len(chunk) - len(present)
             rows += len(chunk)
-            last = parse_id(chunk[-1][0])
+            last = last_id(chunk)
             yield present, size
         if removed:
             message = (
@@ -181,7 +195,7 @@ class _RangeReader:
         return False
 
 
-def _up_to(last: int, chunk: Chunk) -> Chunk:
+def _up_to(last: int, chunk: Entries) -> Entries:
     """Leave out entries above an ID, which the command for a consumer's history can't say."""
     while chunk and parse_id(chunk[-1][0]) > last:
         chunk.pop()

@@ -31,7 +31,7 @@ def test_pieces_hold_every_entry_and_are_bounded(
     sizes: list[list[int]], most: int, most_bytes: int
 ) -> None:
     chunks = [chunk_of(part) for part in sizes]
-    found = [*pieces(((chunk, bytes_of(chunk)) for chunk in chunks), most, most_bytes)]
+    found: list[Any] = [*pieces(((c, bytes_of(c)) for c in chunks), most, most_bytes)]
     assert [e for piece in found for e in piece] == [e for chunk in chunks for e in chunk]
     for piece in found:
         # Up to the last part that was added, which is within the bound or a single entry.
