@@ -40,6 +40,8 @@ SETTINGS: Final = {
     # Spark's default is nanoseconds, in which pandas and Arrow read 9999 as 1816.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.metricsEnabled": "false",
+    # A kill while the first batch is noted leaves a file there, which would end every later run.
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.sql.shuffle.partitions": "8",
     # Over TCP every task waits 40 ms for a delayed acknowledgement between Java and Python.
     "spark.python.unix.domain.socket.enabled": "true",

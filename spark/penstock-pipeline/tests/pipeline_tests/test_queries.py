@@ -176,6 +176,17 @@ output_mode = "complete"
     assert "|a   |1  |" in shown
 
 
+def test_a_kill_while_the_first_batch_is_noted_ends_no_later_run(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    fill(server, ("a", 1, "00:00:00"))
+    offsets = tmp_path / "checkpoint" / "entries" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.6b79145d-844a-4185-ab60-f6b2620d46f5.tmp").write_bytes(b"half")
+    Once(spark, load_text(f'{head(url)}{PARSE}\n[[sink]]\npath = "table"\n'))
+    assert rows(tmp_path / "table", "item", "qty") == [("a", 1)]
+
+
 def test_a_repeated_batch_replaces_itself(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
 ) -> None:
