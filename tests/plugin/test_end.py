@@ -18,6 +18,7 @@ def test_it(penstock):
     with open("server.txt", "w") as file:
         file.write(penstock.ask("INFO", "server"))
     penstock.ask("PING")
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # It is ignored behind nohup.
     {end}
 """
 
