@@ -52,11 +52,36 @@ def test_a_workflow_says_when_it_runs_where_and_with_which_rights(path: Path) ->
 
 def test_the_tests_run_for_pushes_and_pull_requests_on_every_python_that_is_named() -> None:
     assert set(read(workflow("tests"))[True]) == {"push", "pull_request"}
-    [job] = [job for job in jobs(workflow("tests")) if "strategy" in job]
+    named = read(workflow("tests"))["jobs"]
+    job, compiled = named["tests"], named["compiled"]
     versions = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
     assert job["strategy"]["matrix"]["python"] == versions
     assert f">={versions[0]}" == PROJECT["project"]["requires-python"]
+    assert compiled["strategy"] == job["strategy"]
     assert any(step.get("run", "").startswith("make test ") for step in job["steps"])
+
+
+def test_the_workflow_asks_make_for_all_that_ci_asks_it_for() -> None:
+    ours = workflow("tests").read_text()
+    spark = read(workflow("tests"))["jobs"]["spark"]["strategy"]["matrix"]["target"]
+    asked = {*re.findall(r"\bmake (test[a-z-]*)", ours), *spark}
+    known = set(re.findall(r"\bmake (test[a-z-]*)", (ROOT / ".ci" / "run").read_text()))
+    assert known - asked == {"test-redis-py", "test-spark"}
+    assert asked <= known <= TARGETS
+
+
+def test_a_release_has_all_distributions_and_is_published_only_where_somebody_says_so() -> None:
+    found = read(workflow("release"))["jobs"]
+    built = "\n".join(step.get("run", "") for step in found["pure"]["steps"])
+    assert set(re.findall(r"spark/[\w-]+", built)) == {
+        f"spark/{path.parent.name}" for path in (ROOT / "spark").glob("*/pyproject.toml")
+    }
+    assert found["publish"]["if"].startswith("vars.PUBLISH == 'yes' && ")
+    assert set(found["publish"]["needs"]) == set(found) - {"publish", "image"}
+    pushes = [
+        step["with"]["push"] for step in found["image"]["steps"] if "push" in step.get("with", "")
+    ]
+    assert pushes == ["${{ vars.PUBLISH == 'yes' }}"]
 
 
 def test_the_tutorial_names_no_python_as_tried_that_the_project_does_not_name() -> None:
