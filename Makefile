@@ -323,6 +323,7 @@ $(SUITE)/installed: $(COMPILED)-wheel/built
 docs: $(DOCS)/installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	$(DOCS)/bin/python -m docs.site.find build/docs/site/search/search_index.json
+	@echo "The site is in build/docs/site/index.html"
 
 pictures:
 	$(PYTHON) -m tools.docs.pictures
