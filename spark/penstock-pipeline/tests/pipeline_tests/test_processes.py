@@ -130,9 +130,10 @@ def test_a_run_ends_after_the_batch_when_it_gets_sigterm(
     assert (running.returncode, err) == (0, "")
     lines = out.splitlines()
     assert any(
-        line.endswith("rows/s, lag 0") and " copy: batch 0, 20 rows" in line for line in lines
+        line.endswith("entries/s, lag 0") and " copy: batch 0, 18 rows of 20 entries" in line
+        for line in lines
     )
-    assert "copy: 40 rows in 2 batches" in lines
+    assert "copy: 36 rows of 40 entries in 2 batches" in lines
     assert server.xlen("copied") == 36
     assert server.xlen("dead") == 4
     status = json.loads((tmp_path / "checkpoint/status.json").read_text())
