@@ -147,7 +147,10 @@ def test_sleeps_of_the_loop_pass_by_the_clock_of_the_server(penstock: Penstock) 
 
     def all_read(client: Any) -> None:
         times = [int(client.get(f"done:{item}")) for item in ("tea", "ink", "pen")]
-        assert [later - earlier for earlier, later in pairwise(times)] == [3_000, 3_000]
+        # Seconds without their parts, and a client that has lost its connection sleeps before it
+        # tries again.
+        passed = [later - earlier for earlier, later in pairwise(times)]
+        assert all(each in (3_000, 3_001) for each in passed), passed
 
     options: dict[str, Any] = {"prepare": fill, "invariant": all_read, "done": acknowledged}
     result = penstock.explore.crashes(polling, kinds="connection-before", **options)
