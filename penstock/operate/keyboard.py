@@ -58,7 +58,10 @@ class Keyboard:
         ready, _, _ = select.select(watched, [], [], seconds)
         if self._descriptor is None or not ready:
             return None
-        data = os.read(self._descriptor, _LONGEST)
+        try:
+            data = os.read(self._descriptor, _LONGEST)
+        except OSError:  # The terminal was closed.
+            data = b""
         if not data:
             raise EOFError
         return key_of(data)

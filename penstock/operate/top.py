@@ -128,13 +128,21 @@ def main(args: Sequence[str]) -> int:
     options = known.parse_args(args)
     if options.every <= 0:
         known.error("--every is a number of seconds above 0")
-    return run("top", lambda: _watch(options.url, options.pattern, options.every, options.times))
+    return run("top", lambda: _top(options.url, options.pattern, options.every, options.times))
+
+
+def _top(url: str, pattern: str, every: float, times: int) -> int:
+    """Shows pages in a terminal until that has gone, or prints."""
+    if not console().is_terminal:
+        return _print(url, pattern, every, times)
+    try:
+        return _watch(url, pattern, every, times)
+    except EOFError:
+        return 0
 
 
 def _watch(url: str, pattern: str, every: float, times: int) -> int:
     screen = console()
-    if not screen.is_terminal:
-        return _print(url, pattern, every, times)
     with (
         connected(url) as server,
         keyboard.opened() as pressed,

@@ -210,6 +210,18 @@ def test_in_a_terminal_keys_work_without_enter_and_it_is_left_as_it_was(
     assert "\x1b[?1049h" in written
 
 
+def test_a_terminal_that_has_gone_ends_it_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(*_: object) -> int:
+        raise EOFError
+
+    monkeypatch.setattr(top, "_watch", gone)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert top.main([]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def until(terminal: int, text: str) -> str:
     """What is written to a terminal up to a text."""
     found, end = "", time.monotonic() + 60
