@@ -14,7 +14,14 @@ from penstock.client.connection import ServerConnection
 from penstock.operate import keyboard, top_pages
 from penstock.operate.common import asks, connected, paired, parser, run
 from penstock.operate.groups import GroupReport, Rates, blocks, gather, named, verdict
-from penstock.operate.top_pages import EntryPage, GroupPage, GroupsPage, ListedEntry, TopPage
+from penstock.operate.top_pages import (
+    EntryPage,
+    GroupPage,
+    GroupsPage,
+    ListedEntry,
+    RowCursor,
+    TopPage,
+)
 from penstock.terminal import console
 
 EVERY_S: Final = 2.0
@@ -66,6 +73,11 @@ class Watch:
         self._before = {(each.stream, each.group): each for each in self._groups}
         self._at = now
         self._list.put(self._groups, self._rates)
+        known = {(each.stream, each.group): each for each in self._groups}
+        for at, page in enumerate(self.pages):
+            if isinstance(page, GroupPage):
+                group = known.get((page.group.stream, page.group.group), page.group)
+                self.pages[at] = self._group_page(group, page.cursor)
 
     def press(self, key: str) -> bool:
         """Does what a key is for; returns whether to go on."""
@@ -88,12 +100,12 @@ class Watch:
         elif isinstance(page, GroupPage) and page.chosen is not None:
             self.pages.append(self._entry_page(page.group.stream, page.chosen.entry_id))
 
-    def _group_page(self, group: GroupReport) -> GroupPage:
+    def _group_page(self, group: GroupReport, cursor: RowCursor | None = None) -> GroupPage:
         names = group.stream, group.group
         consumers = asks(self._server, "XINFO", "CONSUMERS", *names) or []
         pending = asks(self._server, "XPENDING", *names, "-", "+", PENDING) or []
         entries = [ListedEntry(*each) for each in pending]
-        return GroupPage(group, [named(each) for each in consumers], entries)
+        return GroupPage(group, [named(each) for each in consumers], entries, cursor)
 
     def _entry_page(self, stream: bytes, entry_id: bytes) -> EntryPage:
         found: list[Any] = asks(self._server, "XRANGE", stream, entry_id, entry_id) or []

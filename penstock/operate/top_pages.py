@@ -208,20 +208,21 @@ class GroupPage:
         group: GroupReport,
         consumers: Sequence[dict[str, Any]],
         pending: Sequence[ListedEntry],
+        cursor: RowCursor | None = None,
     ) -> None:
         self.group = group
         self._consumers = consumers
         self._pending = pending
-        self._cursor = RowCursor()
+        self.cursor = cursor or RowCursor()
 
     @property
     def chosen(self) -> ListedEntry | None:
         """The entry under the cursor, if there is one."""
-        return self._pending[self._cursor.at] if self._pending else None
+        return self._pending[min(self.cursor.at, len(self._pending) - 1)] if self._pending else None
 
     def press(self, key: str) -> None:
         """Moves among the entries."""
-        self._cursor.press(key, len(self._pending))
+        self.cursor.press(key, len(self._pending))
 
     def lines(self, width: int, height: int) -> list[Text]:
         """What is wrong, the consumers that hold most, and as many entries as fit."""
@@ -234,8 +235,8 @@ class GroupPage:
             asked = f"asked {duration(each['idle'])} ago"
             found.append(Text(f"  {shown(each['name'])}: {each['pending']:,} pending, {asked}"))
         found.append(Text(f"{group.pending:,} pending, the first by ID:", style="dim"))
-        for at in self._cursor.visible(len(self._pending), height - len(found) - 1):
-            found.append(_pending_line(self._pending[at], at == self._cursor.at))
+        for at in self.cursor.visible(len(self._pending), height - len(found) - 1):
+            found.append(_pending_line(self._pending[at], at == self.cursor.at))
         found.append(Text("Enter shows the entry, Esc goes back, q quits", style="dim"))
         return _cropped(found, width)
 

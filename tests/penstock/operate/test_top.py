@@ -165,6 +165,25 @@ def test_a_group_and_an_entry_of_it_are_opened_and_left(watch: Watch, client: Cl
     assert not watch.press("q")
 
 
+def test_an_open_group_is_looked_at_anew(watch: Watch, client: Client) -> None:
+    client.xgroup_create("orders", "kitchen", mkstream=True)
+    first, second = (client.xadd("orders", {"n": number}) for number in range(2))
+    read(client)
+    watch.look()
+    watch.press(ENTER)
+    watch.press(DOWN)
+    client.xack("orders", "kitchen", second)
+    watch.look()
+    assert "1 pending, the first by ID:" in seen(watch)
+    watch.press(ENTER)
+    assert seen(watch)[0] == first
+    watch.press(BACK)
+    client.xack("orders", "kitchen", first)
+    watch.look()
+    assert watch.press(ENTER)
+    assert "0 pending, the first by ID:" in seen(watch)
+
+
 def test_nothing_to_open_is_no_error(watch: Watch, client: Client) -> None:
     watch.look()
     assert watch.press(ENTER)
