@@ -115,26 +115,29 @@ class ScanIndex:
     once.
 
     Buckets are tuples: they take less memory than lists, and a copy of the list of buckets is a
-    snapshot of all keys.
+    snapshot of all keys. There are at first as many as ``room`` keys need.
     """
 
     __slots__ = ("_buckets", "_half", "_length", "_split")
 
-    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+    def __init__(self, keys: Iterable[bytes] = (), room: int = 0) -> None:
         held = list(keys)
-        count = max(1, -(-len(held) // LOAD))
+        count = max(1, -(-max(len(held), room) // LOAD))
         self._half = 1 << count.bit_length() - 1
         """The highest power of two that is not above the number of buckets."""
         self._split = count - self._half
         """How many buckets, from the first on, have been split since there were ``_half``."""
         self._length = len(held)
-        self._buckets: list[Bucket] = self._distributed(held, count)
+        self._buckets: list[Bucket] = self._distributed(held, count) if held else [()] * count
 
     def _distributed(self, keys: list[bytes], count: int) -> list[Bucket]:
         buckets: list[list[bytes]] = [[] for _ in range(count)]
         for key in keys:
             buckets[self._bucket_of(hash(key))].append(key)
         return list(map(tuple, buckets))
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._buckets[self._bucket_of(hash(key))]
 
     def __len__(self) -> int:
         return self._length
@@ -167,6 +170,11 @@ class ScanIndex:
         self._buckets[at] = bucket[:place] + bucket[place + 1 :]
         self._length -= 1
         if self._is_sparse:
+            self._shrink()
+
+    def fit(self) -> None:
+        """Merges buckets while there are too many for the keys."""
+        while self._is_sparse:
             self._shrink()
 
     @property

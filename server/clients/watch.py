@@ -6,36 +6,55 @@ only not removed yet: that it is removed then is no change.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from server.state.session import Place, Session, Watching
 from storage.keyspace.databases import Database, Keyspace
 
 
 class WatchedKeys:
-    """Watched keys of a keyspace, each with the sessions that watch it."""
+    """Watched keys of a keyspace, each with the sessions, or the work, that watch it."""
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
-        self.watchers: dict[Place, dict[Session, Watching]] = {}
+        self.watchers: dict[Place, dict[Session | Watching, Watching]] = {}
 
     def watch(self, session: Session, key: bytes) -> None:
         """Lets ``session`` watch ``key`` of its database."""
-        place = (session.db.index, key)
-        watching = session.watching
-        if watching is None:
-            watching = session.watching = Watching()
+        if session.watching is None:
+            session.watching = Watching()
+        self._add(session, session.watching, session.db, key)
+
+    def begin(self, database: Database, keys: Iterable[bytes]) -> Watching:
+        """Watches keys for work that goes on for a while, until :meth:`end`."""
+        watching = Watching()
+        for key in keys:
+            self._add(watching, watching, database, key)
+        return watching
+
+    def _add(
+        self, watcher: Session | Watching, watching: Watching, database: Database, key: bytes
+    ) -> None:
+        place = (database.index, key)
         if place not in watching.keys:
-            watching.keys[place] = session.db.is_overdue(key)
-            self.watchers.setdefault(place, {})[session] = watching
+            watching.keys[place] = database.is_overdue(key)
+            self.watchers.setdefault(place, {})[watcher] = watching
 
     def forget(self, session: Session) -> None:
         """Ends all watching of ``session``."""
         watching, session.watching = session.watching, None
-        for place in () if watching is None else watching.keys:
-            sessions = self.watchers[place]
-            del sessions[session]
-            if not sessions:
+        if watching is not None:
+            self._remove(session, watching)
+
+    def end(self, watching: Watching) -> None:
+        """Ends the watching of work."""
+        self._remove(watching, watching)
+
+    def _remove(self, watcher: Session | Watching, watching: Watching) -> None:
+        for place in watching.keys:
+            watchers = self.watchers[place]
+            del watchers[watcher]
+            if not watchers:
                 del self.watchers[place]
 
     def end_transaction(self, session: Session) -> None:
@@ -64,14 +83,13 @@ class WatchedKeys:
         """A database has other contents now; ``before`` are the keys that were in it."""
         if not before and not database.values:
             return
-        for (db, key), sessions in self.watchers.items():
+        for (db, key), watchers in self.watchers.items():
             if db == database.index:
-                for watching in sessions.values():
+                for watching in watchers.values():
                     _replace_key(watching, database, key, key in before)
 
-    def has_changed(self, session: Session) -> bool:
-        """Whether a key has changed, or expired, since ``session`` began to watch it."""
-        watching = session.watching
+    def has_changed(self, watching: Watching | None) -> bool:
+        """Whether a key has changed, or expired, since it is watched."""
         if watching is None:
             return False
         databases = self._keyspace.databases

@@ -111,9 +111,18 @@ def _database(database: Database, version: int) -> Iterator[bytes]:
 def dump(value: Value, version: int | None = None) -> bytes:
     """Return the payload that makes the value anew, by default in the oldest version that holds all
     of it: the value, the version, a checksum."""
+    return b"".join(dump_chunks(value, version))
+
+
+def dump_chunks(value: Value, version: int | None = None) -> Iterator[bytes]:
+    """Yield the parts of what :func:`dump` returns; the value may not change meanwhile."""
     version = version or needed_version(value)
-    data = bytes((value_type(value, version),)) + b"".join(value_pieces(value, version))
-    return _with_footer(data, version)
+    kind, footer = bytes((value_type(value, version),)), version.to_bytes(2, "little")
+    checksum = 0
+    for chunk in in_chunks(chain((kind,), value_pieces(value, version), (footer,))):
+        checksum = crc64(chunk, checksum)
+        yield chunk
+    yield checksum.to_bytes(8, "little")
 
 
 def dump_libraries(libraries: Iterable[bytes]) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection as Sized
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -24,6 +24,9 @@ AT_ONCE: Final = 64
 
 SAMPLE: Final = 64
 """How many elements are looked at to estimate how much memory all of them take."""
+
+_PORTION: Final = 2000
+"""How many names are put into an index at a time."""
 
 _DEARER: Final = 100
 """How much longer it takes to pick a name from an index than to put one into a list."""
@@ -86,22 +89,45 @@ class Members:
 
     The index for that is made when it is first needed, and kept up to date from then on; of few
     names there is none. ``names`` belongs to the collection, which reports what it adds and
-    removes there."""
+    removes there, while the index is made as well."""
 
-    __slots__ = ("index", "names")
+    __slots__ = ("_left", "index", "names")
 
     def __init__(self, names: Sized[bytes]) -> None:
         self.names = names
         self.index: ScanIndex | None = None
+        self._left: Iterator[bytes] | None = None
 
     def page(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
         """About ``count`` names from ``cursor`` on, and the cursor of what follows (0: nothing)."""
         return self._indexed().page(cursor, count)
 
     def _indexed(self) -> ScanIndex:
-        if self.index is None:
-            self.index = ScanIndex(self.names)
+        for _ in self.indexing():
+            pass
+        assert self.index is not None
         return self.index
+
+    @property
+    def needs_index(self) -> bool:
+        """Whether it takes long to make the index that a random pick of one name needs."""
+        return len(self.names) > _PORTION and (self.index is None or self._left is not None)
+
+    def indexing(self) -> Generator[None, None, None]:
+        """Make the index, in steps between which names may come and go; whoever else needs it
+        helps."""
+        while self.index is None or self._left is not None:
+            if self.index is None or self._left is None:
+                self.index = ScanIndex(room=len(self.names))
+                self._left = iter(list(self.names))
+            index, portion = self.index, list(islice(self._left, _PORTION))
+            for name in portion:
+                if name in self.names and name not in index:
+                    index.add(name)
+            if len(portion) < _PORTION:
+                self._left = None
+                index.fit()
+            yield
 
     def pick(self) -> bytes:
         """One name at random; there has to be one."""
@@ -128,7 +154,7 @@ class Members:
 
     def check(self) -> None:
         """Verifies that the index has exactly the names."""
-        if self.index is not None:
+        if self.index is not None and self._left is None:
             self.index.check(self.names)
 
 

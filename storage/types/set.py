@@ -17,6 +17,8 @@ _INTEGERS: Final = "intset"
 _SMALL: Final = "listpack"
 _LARGE: Final = "hashtable"
 
+_STEP: Final = 2000
+"""How many members are added in a step."""
 
 _COSTLIER: Final = 4
 """How much longer it takes to remove a member from an index than to put one into a new one."""
@@ -67,9 +69,9 @@ class SetValue(Collection):
         if encoding != self._encoding:
             self._become(encoding)
 
-    def fill(self, members: Elements[bytes], *, tight: bool = False) -> None:
-        """Adds different members to an empty set: one after the other for the encoding, or all of
-        them to the smallest one that they fit in, if that is to be ``tight``."""
+    def filling(self, members: Elements[bytes], *, tight: bool = False) -> Iterator[None]:
+        """Adds different members to an empty set, in steps: one after the other for the encoding,
+        or all of them to the smallest one that they fit in, if that is to be ``tight``."""
         limits = self._limits
         if len(members) > max(limits.set_max_intset_entries, limits.set_max_listpack_entries):
             self._encoding = _LARGE
@@ -80,7 +82,10 @@ class SetValue(Collection):
                 self.add(member)
             return
         self._sorted = self._encoding != _INTEGERS
-        self._names.update(members if isinstance(members, dict) else dict.fromkeys(members))
+        left = iter(members)
+        while some := dict.fromkeys(islice(left, _STEP)):
+            self._names.update(some)
+            yield
 
     def _tightest(self, members: Elements[bytes]) -> str:
         limits = self._limits

@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection as Sized
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from random import randrange
 from typing import Final
@@ -28,6 +28,13 @@ of an item in the middle of a million is a sum of some hundred lengths."""
 
 FEWEST: Final = MOST // 2
 """Two blocks beside each other have more items than this."""
+
+_STEP: Final = 2000
+"""How many items are added or looked at in a step."""
+
+_SAMPLED: Final = 4096
+_SAMPLE_STEP: Final = 8
+"""How many items say where sorted parts end, and each how manieth of them does."""
 
 _ITEM_BYTES: Final = 48
 """What a member takes for its score, twice, and its place in the order."""
@@ -88,6 +95,28 @@ class Items:
 def items_of(pairs: Sequence[Item]) -> Items:
     """Return items that are given one by one."""
     return Items([member for _, member in pairs], array("d", [score for score, _ in pairs]))
+
+
+def in_order(pairs: Iterable[Item]) -> Generator[None, None, list[Item]]:
+    """Sort items in steps: a sample of them says into how many parts, of about the same length,
+    they are divided, of which each is sorted by itself."""
+    items: list[Item] = []
+    left = iter(pairs)
+    while some := list(islice(left, _STEP)):
+        items += some
+        yield
+    ends = sorted(items[:: max(len(items) // _SAMPLED, 1)])[_SAMPLE_STEP::_SAMPLE_STEP]
+    parts: list[list[Item]] = [[] for _ in range(len(ends) + 1)]
+    for start in range(0, len(items), _STEP):
+        for item in items[start : start + _STEP]:
+            parts[bisect_right(ends, item)].append(item)
+        yield
+    items = []
+    for part in parts:
+        part.sort()
+        items += part
+        yield
+    return items
 
 
 class SortedSet(Collection):
@@ -163,13 +192,24 @@ class SortedSet(Collection):
 
     def fill(self, scores: dict[bytes, float]) -> None:
         """Gives an empty set all these members at once."""
-        self.expect(len(scores), max(map(len, scores), default=0))
+        for _ in self.filling(scores):
+            pass
+
+    def filling(self, scores: dict[bytes, float]) -> Iterator[None]:
+        """Do what :meth:`fill` does, in steps."""
+        self.expect(len(scores))
         if not self._large:
-            scores = {member: score + 0.0 for member, score in scores.items()}
-        self.scores.update(scores)
-        pairs = sorted(zip(scores.values(), scores.keys(), strict=True))
+            self.expect(len(scores), max(map(len, scores), default=0))
+        left = iter(scores.items())
+        while some := dict(islice(left, _STEP)):
+            if not self._large:
+                some = {member: score + 0.0 for member, score in some.items()}
+            self.scores.update(some)
+            yield
+        pairs = yield from in_order(zip(self.scores.values(), self.scores.keys(), strict=True))
         for start in range(0, len(pairs), MOST):
             self._add_block(len(self._blocks), items_of(pairs[start : start + MOST]))
+            yield
         if len(self._blocks) > 1:
             self._mend(len(self._blocks) - 1)
 

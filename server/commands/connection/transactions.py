@@ -85,7 +85,7 @@ def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait
     """Runs the transaction, unless it was spoiled or a watched key has changed."""
     if session.transaction is None:
         raise CommandError(connection_errors.EXEC_WITHOUT_MULTI)
-    transaction, changed = session.transaction, server.watching.has_changed(session)
+    transaction, changed = session.transaction, server.watching.has_changed(session.watching)
     server.watching.end_transaction(session)
     if transaction.broken:
         raise CommandError(connection_errors.EXEC_ABORTED)

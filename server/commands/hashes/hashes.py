@@ -12,7 +12,7 @@ from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Reply
 from server.commands.declare import command
 from server.commands.hashes import errors as hash_errors
-from server.commands.keys.random_picks import PickCount
+from server.commands.keys.random_picks import PickCount, index_first
 from server.commands.keys.scan_options import (
     NOTHING_LEFT,
     ScanOptions,
@@ -356,12 +356,14 @@ def hscan(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def hrandfield(server: Services, session: Session, args: Arguments) -> Outcome:
     """A field, or null; with a count so many, which may repeat themselves if it is negative."""
-    if len(args) == 2:
-        value = hash_to_read(session, args[1])
-        return None if value is None else bulk(value.members.pick())
-    wanted = PickCount(args, b"WITHVALUES")
+    wanted = PickCount(args, b"WITHVALUES") if len(args) > 2 else None
     value = hash_to_read(session, args[1])
     if value is None:
-        return EMPTY_ARRAY
+        return EMPTY_ARRAY if wanted else None
+    count = wanted.count if wanted else 1
+    if steps := index_first(hrandfield, server, session, args, value.members, count):
+        return steps
+    if wanted is None:
+        return bulk(value.members.pick())
     fields = value.fields.copy() if wanted.is_long else value.fields
     return wanted.reply(value.members, lambda field: bulk(fields[field]), session.resp3)

@@ -8,10 +8,35 @@ from collections.abc import Callable, Iterator
 from protocol import errors
 from protocol.encoder import bulk
 from protocol.errors import CommandError
-from server.core.outcomes import AT_ONCE, Outcome, write_each
+from server.commands.declare import Handler
+from server.commands.keys.long_work import in_steps
+from server.core.outcomes import AT_ONCE, Outcome, Steps, write_each
 from server.core.table import Arguments
 from server.runtime.arguments import INT64_MAX, integer_between
+from server.services import Services
+from server.state.session import Session
 from storage.types.collection import Members, drawn
+
+
+def index_first(
+    handler: Handler,
+    server: Services,
+    session: Session,
+    args: Arguments,
+    members: Members,
+    count: int,
+    *,
+    writes: bool = False,
+) -> Steps | None:
+    """The reply of a handler that runs again behind work that makes the index which so many picks
+    need (any, if the number is negative); ``None`` if they need none, or it is there."""
+    if not members.needs_index or count < -AT_ONCE or members.are_listed_for(count):
+        return None
+
+    def pick(_: None) -> Outcome:
+        return handler(server, session, args)
+
+    return in_steps(server, session, members.indexing(), pick, writes=writes)
 
 
 class PickCount:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import array, bulk
+from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import Encoded
 from server.commands.keys import errors as key_errors
@@ -102,8 +102,10 @@ def page_of_elements(
 
 
 def _page(cursor: int, options: ScanOptions, members: Members, texts: Texts) -> Work:
-    left = options.count
-    found: list[bytes] = []
+    left, count = options.count, 0
+    pieces: list[bytes] = []
+    if cursor >= 0:
+        yield from members.indexing()
     while True:
         if cursor < 0:
             cursor, page = 0, list(members.names)
@@ -111,10 +113,13 @@ def _page(cursor: int, options: ScanOptions, members: Members, texts: Texts) -> 
             cursor, page = members.page(cursor, min(left, STEP))
         if options.fits is not None:
             page = list(filter(options.fits, page))
+        found: list[bytes] = []
         for name in page:
             found += texts(name)
+        count += len(found)
+        pieces.append(b"".join(found))
         left -= len(page)
         if not cursor or left <= 0:
             break
         yield
-    return [b"*2\r\n", bulk(b"%d" % cursor), array(found)]
+    return [b"*2\r\n", bulk(b"%d" % cursor), b"*%d\r\n" % count, *pieces]

@@ -6,6 +6,7 @@ here as RESTORE, or RESTORE-ASKING from a cluster.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
 from typing import Final
 
@@ -14,6 +15,8 @@ from protocol.errors import CommandError
 from protocol.replies import OK, Bulk, Reply
 from server.commands.declare import command, container, help_command
 from server.commands.keys import errors as key_errors
+from server.commands.keys.long_work import in_steps
+from server.core.outcomes import Outcome
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, integer
 from server.services import Services
@@ -25,7 +28,7 @@ from storage.keyspace.databases import Database
 from storage.rdb import codes
 from storage.rdb.read import OtherType, WrongFooter, restore
 from storage.rdb.source import DamagedRDB
-from storage.rdb.write import dump
+from storage.rdb.write import dump, dump_chunks
 from storage.types.collection import Collection
 from storage.types.kinds import Value, kind_of
 
@@ -117,6 +120,9 @@ help_command("OBJECT", since="6.2.0", text=_HELP)
 
 _MOST_FREQUENT: Final = 255
 
+_AT_ONCE: Final = 10_000
+"""Collections of fewer elements are dumped without giving way."""
+
 
 @command(
     "DUMP",
@@ -128,10 +134,27 @@ _MOST_FREQUENT: Final = 255
     keys=[KeySpec("RO access")],
     tips=("nondeterministic_output",),
 )
-def dump_(server: Services, session: Session, args: Arguments) -> Reply:
+def dump_(server: Services, session: Session, args: Arguments) -> Outcome:
     """The payload, in the oldest version that holds all of the value; null for no key."""
     value = session.db.read(args[1], touch=not session.no_touch)
-    return None if value is None else Bulk(dump(value))
+    if not isinstance(value, Collection) or len(value) <= _AT_ONCE:
+        return None if value is None else Bulk(dump(value))
+
+    def reply(payload: bytes | None) -> Outcome:
+        if payload is None:  # The value has changed meanwhile.
+            found = session.db.read(args[1])
+            payload = None if found is None else dump(found)
+        return None if payload is None else Bulk(payload)
+
+    return in_steps(server, session, _dumped(value), reply, keys=args[1:])
+
+
+def _dumped(value: Collection) -> Generator[None, None, bytes]:
+    chunks = []
+    for chunk in dump_chunks(value):
+        chunks.append(chunk)
+        yield
+    return b"".join(chunks)
 
 
 class _RestoreOptions:

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import filterfalse, islice
 from typing import Any, Final
 
-from protocol.replies import Reply
 from server.commands.declare import command
 from server.commands.keys.counted_keys import CountedKeys, limit_of
+from server.commands.keys.long_work import in_steps
 from server.commands.sets.sets import members_reply, set_to_read
 from server.core.outcomes import Outcome, Steps, Work, result
 from server.core.table import Arguments, KeySpec
@@ -52,9 +52,8 @@ def inter(sources: Sequence[Names], most: int = 0) -> Combining:
 
 def union(sources: Sequence[Names]) -> Combining:
     """What is in any set."""
-    first, *others = sources
-    found = first.copy()
-    for source in others:
+    found: Names = {}
+    for source in sources:
         left = iter(source)
         while some := dict.fromkeys(islice(left, _STEP)):
             found.update(some)
@@ -106,7 +105,7 @@ _combiner = partial(
 )
 def sinter(server: Services, session: Session, args: Arguments) -> Outcome:
     """Each member."""
-    return _combined(session, args, inter)
+    return _combined(server, session, args, inter)
 
 
 @_combiner(
@@ -116,7 +115,7 @@ def sinter(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def sunion(server: Services, session: Session, args: Arguments) -> Outcome:
     """Each member."""
-    return _combined(session, args, union)
+    return _combined(server, session, args, union)
 
 
 @_combiner(
@@ -126,17 +125,24 @@ def sunion(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def sdiff(server: Services, session: Session, args: Arguments) -> Outcome:
     """Each member."""
-    return _combined(session, args, diff)
+    return _combined(server, session, args, diff)
 
 
-def _combined(session: Session, args: Arguments, operation: Operation) -> Outcome:
-    sources = _sources(session, args[1:])
+def _combined(server: Services, session: Session, args: Arguments, operation: Operation) -> Outcome:
+    keys = args[1:]
+    sources = _sources(session, keys)
     if sum(map(len, sources)) <= AT_ONCE:
         return members_reply(session, result(operation(sources)))
-    return Steps(_in_steps(session, operation(_copied(sources))))
+
+    def reply(found: Collection[bytes] | None) -> Outcome:
+        if found is not None:
+            return members_reply(session, found)
+        return Steps(_from_copies(session, operation(_copied(_sources(session, keys)))))
+
+    return in_steps(server, session, operation(sources), reply, keys=keys)
 
 
-def _in_steps(session: Session, work: Combining) -> Work:
+def _from_copies(session: Session, work: Combining) -> Work:
     members = yield from work
     reply = members_reply(session, members)
     return (yield from reply.work) if isinstance(reply, Steps) else [reply]  # type: ignore[list-item]
@@ -158,9 +164,9 @@ _storer = partial(
     summary="Puts the members that all of some sets have into a set.",
     complexity="O(N*M) in the members of the smallest set and the number of sets.",
 )
-def sinterstore(server: Services, session: Session, args: Arguments) -> Reply:
+def sinterstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _stored(session, args, inter, "sinterstore")
+    return _stored(server, session, args, inter, "sinterstore")
 
 
 @_storer(
@@ -168,9 +174,9 @@ def sinterstore(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Puts the members that any of some sets has into a set.",
     complexity="O(N) in the members of all sets.",
 )
-def sunionstore(server: Services, session: Session, args: Arguments) -> Reply:
+def sunionstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _stored(session, args, union, "sunionstore")
+    return _stored(server, session, args, union, "sunionstore")
 
 
 @_storer(
@@ -178,22 +184,40 @@ def sunionstore(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Puts the members of a set that no other of some sets has into a set.",
     complexity="O(N) in the members of all sets.",
 )
-def sdiffstore(server: Services, session: Session, args: Arguments) -> Reply:
+def sdiffstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _stored(session, args, diff, "sdiffstore")
+    return _stored(server, session, args, diff, "sdiffstore")
 
 
-def _stored(session: Session, args: Arguments, operation: Operation, event: str) -> int:
-    database, key = session.db, args[1]
-    found = result(operation(_sources(session, args[2:])))
-    if not found:
-        database.delete(key)
-        return 0
-    value = SetValue(database.keyspace.limits.collections)
-    value.fill(found, tight=operation is inter)
-    args[0] = event.upper().encode()
-    database.put(key, value, [tuple(args)], ((SET, event),))
-    return len(value)
+def _stored(
+    server: Services, session: Session, args: Arguments, operation: Operation, event: str
+) -> Outcome:
+    keys = args[2:]
+
+    def put(value: SetValue | None) -> Outcome:
+        if value is None:  # The sources have changed meanwhile.
+            value = result(_set_of(session, operation, _sources(session, keys)))
+        if not len(value):
+            session.db.delete(args[1])
+            return 0
+        words = (event.upper().encode(), *args[1:])
+        session.db.put(args[1], value, [words], ((SET, event),))
+        return len(value)
+
+    sources = _sources(session, keys)
+    work = _set_of(session, operation, sources)
+    if sum(map(len, sources)) <= AT_ONCE:
+        return put(result(work))
+    return in_steps(server, session, work, put, keys=keys, writes=True)
+
+
+def _set_of(
+    session: Session, operation: Operation, sources: Sequence[Names]
+) -> Generator[None, None, SetValue]:
+    found = yield from operation(sources)
+    value = SetValue(session.db.keyspace.limits.collections)
+    yield from value.filling(found, tight=operation is inter)
+    return value
 
 
 # --- counting --------------------------------------------------------------------------------
@@ -211,7 +235,7 @@ _counter = partial(command, flags="readonly", keys=[KeySpec("RO access", counted
 )
 def sintercard(server: Services, session: Session, args: Arguments) -> Outcome:
     """The number of members, up to the limit."""
-    return _counted(session, args, inter)
+    return _counted(server, session, args, inter)
 
 
 @_counter(
@@ -223,7 +247,7 @@ def sintercard(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def sunioncard(server: Services, session: Session, args: Arguments) -> Outcome:
     """The number of members, up to the limit; it is exact with APPROX as well."""
-    return _counted(session, args, union, b"APPROX")
+    return _counted(server, session, args, union, b"APPROX")
 
 
 @_counter(
@@ -235,25 +259,36 @@ def sunioncard(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def sdiffcard(server: Services, session: Session, args: Arguments) -> Outcome:
     """The number of members, up to the limit."""
-    return _counted(session, args, diff)
+    return _counted(server, session, args, diff)
 
 
-def _counted(session: Session, args: Arguments, operation: Operation, flag: bytes = b"") -> Outcome:
+def _counted(
+    server: Services, session: Session, args: Arguments, operation: Operation, flag: bytes = b""
+) -> Outcome:
     counted = CountedKeys(args, 1)
     most = limit_of(args, counted.end, flag)
-    return number_of(operation, _sources(session, counted.keys), most)
+    sources = partial(_sources, session, counted.keys)
+    return number_of(server, session, counted.keys, operation, sources, most)
 
 
-def number_of(operation: Operation, sources: Sequence[Names], most: int) -> Outcome:
+def number_of(
+    server: Services,
+    session: Session,
+    keys: Sequence[bytes],
+    operation: Operation,
+    sources: Callable[[], Sequence[Names]],
+    most: int,
+) -> Outcome:
     """The number of members of the combination, up to ``most`` if that is not 0."""
     if operation is inter:
         operation = partial(inter, most=most)
-    if sum(map(len, sources)) <= AT_ONCE:
-        found = len(result(operation(sources)))
-        return min(found, most) if most else found
-    return Steps(_count(operation(_copied(sources)), most))
 
+    def count(found: Collection[bytes] | None) -> Outcome:
+        if found is None:
+            found = result(operation(sources()))
+        return min(len(found), most) if most else len(found)
 
-def _count(work: Combining, most: int) -> Work:
-    found = len((yield from work))
-    return [b":%d\r\n" % (min(found, most) if most else found)]
+    held = sources()
+    if sum(map(len, held)) <= AT_ONCE:
+        return count(result(operation(held)))
+    return in_steps(server, session, operation(held), count, keys=keys)

@@ -11,7 +11,7 @@ from protocol.encoder import bulk
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, Reply
 from server.commands.declare import command
-from server.commands.keys.random_picks import PickCount
+from server.commands.keys.random_picks import PickCount, index_first
 from server.commands.keys.scan_options import (
     NOTHING_LEFT,
     ScanOptions,
@@ -226,6 +226,8 @@ def spop(server: Services, session: Session, args: Arguments) -> Outcome:
     value = session.db.collection(key, SetValue)
     if value is None:
         return members_reply(session, []) if len(args) == 3 else None
+    if steps := index_first(spop, server, session, args, value.members, count, writes=True):
+        return steps
     value.ordered()
     picks = value.members.picks(count)
     value.remove_all(picks)
@@ -248,12 +250,14 @@ def spop(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def srandmember(server: Services, session: Session, args: Arguments) -> Outcome:
     """A member, or null; with a count so many, which may repeat themselves if it is negative."""
-    if len(args) == 2:
-        value = set_to_read(session, args[1])
-        return None if value is None else bulk(value.members.pick())
-    wanted = PickCount(args)
+    wanted = PickCount(args) if len(args) > 2 else None
     value = set_to_read(session, args[1])
     if value is None:
-        return EMPTY_ARRAY
+        return EMPTY_ARRAY if wanted else None
+    count = wanted.count if wanted else 1
+    if steps := index_first(srandmember, server, session, args, value.members, count):
+        return steps
+    if wanted is None:
+        return bulk(value.members.pick())
     value.ordered()
     return wanted.reply(value.members, bulk, session.resp3)

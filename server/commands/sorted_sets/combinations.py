@@ -6,9 +6,8 @@ smallest source to the largest, since sums of floating-point numbers depend on t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from heapq import merge
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +15,7 @@ from protocol import errors
 from protocol.errors import CommandError
 from server.commands.declare import command
 from server.commands.keys.counted_keys import limit_of
+from server.commands.keys.long_work import in_steps
 from server.commands.sets.combining import AT_ONCE, inter, number_of
 from server.commands.sorted_sets import errors as zset_errors
 from server.commands.sorted_sets.ranges import store
@@ -29,7 +29,7 @@ from server.state.session import Session
 from storage.engine.effects import ZSET
 from storage.errors import WrongType
 from storage.types.set import SetValue
-from storage.types.sorted_set import Item, SortedSet, items_of
+from storage.types.sorted_set import Item, SortedSet, in_order, items_of
 
 _STEP: Final = 2_000
 """How many members are looked at in a step."""
@@ -174,14 +174,14 @@ class Combination:
     """What a command asks for: sources, of which the argument ``first`` is the number, and options.
     Raises :class:`CommandError` or :class:`WrongType`."""
 
-    __slots__ = ("_aggregate", "_counts", "_operation", "_sources", "has_scores")
+    __slots__ = ("_aggregate", "_counts", "_operation", "_sources", "has_scores", "keys")
 
     def __init__(
         self, session: Session, args: Arguments, operation: Operation, first: int = 1
     ) -> None:
-        keys, end = _keys(args, first)
+        self.keys, end = _keys(args, first)
         self._operation = operation
-        self._sources = [Weighed(_scores(session, key)) for key in keys]
+        self._sources = [Weighed(_scores(session, key)) for key in self.keys]
         self._aggregate: Aggregate = _sum
         self._counts = False
         self.has_scores = False
@@ -255,7 +255,7 @@ _INTER_TIME: Final = "O(N*K+M*log(M)) in the members of the smallest set, the se
 )
 def zunion(server: Services, session: Session, args: Arguments) -> Outcome:
     """The members, with WITHSCORES each with its score."""
-    return _list(session, Combination(session, args, _union))
+    return _list(server, session, args, _union)
 
 
 @_lister(
@@ -267,7 +267,7 @@ def zunion(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def zinter(server: Services, session: Session, args: Arguments) -> Outcome:
     """The members, with WITHSCORES each with its score."""
-    return _list(session, Combination(session, args, _inter))
+    return _list(server, session, args, _inter)
 
 
 @_lister(
@@ -278,31 +278,41 @@ def zinter(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def zdiff(server: Services, session: Session, args: Arguments) -> Outcome:
     """The members, with WITHSCORES each with its score."""
-    return _list(session, Combination(session, args, _diff))
+    return _list(server, session, args, _diff)
 
 
-def _list(session: Session, combination: Combination) -> Outcome:
-    resp3, has_scores = session.resp3, combination.has_scores
-    if combination.is_long:
-        combination.hold()
-        return Steps(_listed_in_steps(combination, resp3))
-    scores = result(combination.combined())
-    return listed(items_of(sorted(_items(scores))), has_scores, resp3)
+def _list(server: Services, session: Session, args: Arguments, operation: Operation) -> Outcome:
+    combination = Combination(session, args, operation)
+    if not combination.is_long:
+        return _listed(session, combination, result(_ordered(combination)))
+
+    def reply(items: list[Item] | None) -> Outcome:
+        if items is not None:
+            return _listed(session, combination, items)
+        again = Combination(session, args, operation)
+        again.hold()
+        return Steps(_from_copies(session, again))
+
+    work = _ordered(combination)
+    return in_steps(server, session, work, reply, keys=combination.keys)
 
 
-def _listed_in_steps(combination: Combination, resp3: bool) -> Work:
+def _ordered(combination: Combination) -> Generator[None, None, list[Item]]:
     scores = yield from combination.combined()
-    left = _items(scores)
-    runs: list[list[Item]] = []
-    while some := sorted(islice(left, _STEP)):
-        runs.append(some)
-        yield
-    reply = listed_each(merge(*runs), len(scores), combination.has_scores, resp3)
+    return (yield from in_order(zip(scores.values(), scores.keys(), strict=True)))
+
+
+def _from_copies(session: Session, combination: Combination) -> Work:
+    items = yield from _ordered(combination)
+    reply = _listed(session, combination, items)
     return (yield from reply.work) if isinstance(reply, Steps) else [reply]  # type: ignore[list-item]
 
 
-def _items(scores: Scores) -> Iterable[Item]:
-    return zip(scores.values(), scores.keys(), strict=True)
+def _listed(session: Session, combination: Combination, items: list[Item]) -> Outcome:
+    has_scores, resp3 = combination.has_scores, session.resp3
+    if len(items) > AT_ONCE:
+        return listed_each(items, len(items), has_scores, resp3)
+    return listed(items_of(items), has_scores, resp3)
 
 
 # --- stored ----------------------------------------------------------------------------------
@@ -324,7 +334,7 @@ _storer = partial(
 )
 def zunionstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _store(session, args, _union, "zunionstore")
+    return _store(server, session, args, _union, "zunionstore")
 
 
 @_storer(
@@ -336,7 +346,7 @@ def zunionstore(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def zinterstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _store(session, args, _inter, "zinterstore")
+    return _store(server, session, args, _inter, "zinterstore")
 
 
 @_storer(
@@ -348,12 +358,31 @@ def zinterstore(server: Services, session: Session, args: Arguments) -> Outcome:
 )
 def zdiffstore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
-    return _store(session, args, _diff, "zdiffstore")
+    return _store(server, session, args, _diff, "zdiffstore")
 
 
-def _store(session: Session, args: Arguments, operation: Operation, event: str) -> int:
+def _store(
+    server: Services, session: Session, args: Arguments, operation: Operation, event: str
+) -> Outcome:
+    events = ((ZSET, event),)
+
+    def put(value: SortedSet | None) -> Outcome:
+        if value is None:  # The sources have changed meanwhile.
+            value = result(_set_of(session, Combination(session, args, operation, 2)))
+        return store(session, args, value, events)
+
     combination = Combination(session, args, operation, 2)
-    return store(session, args, result(combination.combined()), ((ZSET, event),))
+    work = _set_of(session, combination)
+    if not combination.is_long:
+        return put(result(work))
+    return in_steps(server, session, work, put, keys=combination.keys, writes=True)
+
+
+def _set_of(session: Session, combination: Combination) -> Generator[None, None, SortedSet]:
+    scores = yield from combination.combined()
+    value = SortedSet(session.db.keyspace.limits.collections)
+    yield from value.filling(scores)
+    return value
 
 
 # --- counted ---------------------------------------------------------------------------------
@@ -371,5 +400,8 @@ def _store(session: Session, args: Arguments, operation: Operation, event: str) 
 def zintercard(server: Services, session: Session, args: Arguments) -> Outcome:
     """The number of members, up to the limit."""
     keys, end = _keys(args, 1)
-    sources = [_scores(session, key) for key in keys]
-    return number_of(inter, sources, limit_of(args, end))
+
+    def sources() -> list[dict[bytes, Any]]:
+        return [_scores(session, key) for key in keys]
+
+    return number_of(server, session, keys, inter, sources, limit_of(args, end))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import partial
 from typing import Final
 
 from protocol.replies import Reply
 from server.commands.declare import command
+from server.commands.keys.long_work import in_steps
+from server.commands.sets.combining import AT_ONCE
 from server.commands.sorted_sets.selections import (
     LEX,
     RANK,
@@ -19,7 +22,7 @@ from server.commands.sorted_sets.selections import (
     listed,
 )
 from server.commands.sorted_sets.sorted_sets import set_to_read
-from server.core.outcomes import Outcome
+from server.core.outcomes import Outcome, result
 from server.core.table import Arguments, KeySpec
 from server.services import Services
 from server.state.session import Session
@@ -128,16 +131,27 @@ def _list(session: Session, args: Arguments, by: str | None, reverse: bool = Fal
     syntax="dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
     keys=[KeySpec("OW update"), KeySpec("RO access", index=2)],
 )
-def zrangestore(server: Services, session: Session, args: Arguments) -> Reply:
+def zrangestore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
     selection = Selection(args, None, first=3, lists=False)
-    items = selection.items(set_to_read(session, args[2]))
-    limits = session.db.keyspace.limits.collections
-    scores = _stored(items, limits, is_counted=selection.by == RANK)
-    return store(session, args, scores, _STORED)
+
+    def work() -> Generator[None, None, SortedSet]:
+        items = selection.items(set_to_read(session, args[2]))
+        value = SortedSet(session.db.keyspace.limits.collections)
+        scores = _scores(items, session.db.keyspace.limits.collections, selection.by == RANK)
+        yield from value.filling(scores)
+        return value
+
+    def put(value: SortedSet | None) -> Outcome:
+        return store(session, args, result(work()) if value is None else value, _STORED)
+
+    source = set_to_read(session, args[2])
+    if source is None or len(source) <= AT_ONCE:
+        return put(None)
+    return in_steps(server, session, work(), put, keys=args[2:3], writes=True)
 
 
-def _stored(items: Items, limits: CollectionLimits, *, is_counted: bool) -> dict[bytes, float]:
+def _scores(items: Items, limits: CollectionLimits, is_counted: bool) -> dict[bytes, float]:
     """The members with the scores that are stored. Redis adds them one by one, and -0 becomes 0 as
     long as the value is small; it is not from the first one on, if their number is known before
     and too large."""
@@ -152,15 +166,13 @@ def _stored(items: Items, limits: CollectionLimits, *, is_counted: bool) -> dict
     return scores
 
 
-def store(session: Session, args: Arguments, scores: dict[bytes, float], events: Events) -> int:
-    """Puts members with their scores at the key that is the first argument, in place of whatever is
-    there; returns how many they are."""
+def store(session: Session, args: Arguments, value: SortedSet, events: Events) -> int:
+    """Puts a sorted set at the key that is the first argument, in place of whatever is there, or
+    nothing if it is empty; returns how many members it has."""
     database, key = session.db, args[1]
-    if not scores:
+    if not len(value):
         database.delete(key)
         return 0
-    value = SortedSet(database.keyspace.limits.collections)
-    value.fill(scores)
     database.put(key, value, [(args[0].upper(), *args[1:])], events)
     return len(value)
 

@@ -5,9 +5,12 @@ Replies are compared with a real server in tests/conformance/scripts/sets.txt.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.direct import Direct, DirectClient
 from tests.support.lines import info_fields, sent
 from tests.support.listening import Listener
+from tests.support.steps import reply_in_the_end, sent_at_once, work_in_single_steps
 
 
 def fill(client: DirectClient, key: str, start: int, end: int) -> None:
@@ -63,23 +66,84 @@ def test_a_long_set_is_walked_through_page_by_page(client: DirectClient) -> None
     assert set(seen) == members(0, 1500)
 
 
-def test_long_sets_are_combined_in_steps_from_what_they_were(direct: Direct) -> None:
+LONG = [
+    ("SINTER a b", members(6000, 8000)),
+    ("SUNION a b", members(0, 12_000)),
+    ("SDIFF a b", members(0, 6000)),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), LONG)
+def test_long_sets_are_combined_in_steps_and_anew_if_one_changes_meanwhile(
+    direct: Direct, line: str, expected: set[bytes]
+) -> None:
     client, other = direct.client(), direct.client()
     fill(client, "a", 0, 8000)
     fill(client, "b", 6000, 12_000)
-    direct.server.services.stepped.nanoseconds = iter(range(0, 10**15, 10**9)).__next__
-    for name, expected in (
-        ("SINTER", members(6000, 8000)),
-        ("SUNION", members(0, 12_000)),
-        ("SDIFF", members(0, 6000)),
-    ):
-        assert client.send(name, "a", "b") is None
-        assert other.send("SREM", "a", "m7000") is not None
-        while (reply := client.reply_when_woken) is None:
-            direct.server.services.stepped.turn()
-        assert reply.startswith(b"*%d\r\n" % len(expected))
-        assert all(b"\r\n%b\r\n" % name in reply for name in list(expected)[::500])
-        sent(other, "SADD a m7000")
+    work_in_single_steps(direct)
+    assert client.send(*line.split()) is None
+    sent(other, "SMOVE a b m5000")
+    reply = reply_in_the_end(direct, client)
+    expected = expected - {b"m5000"} if "DIFF" in line else expected
+    assert reply.startswith(b"*%d\r\n" % len(expected))
+    assert all(b"\r\n%b\r\n" % name in reply for name in list(expected)[::500])
+
+
+@pytest.mark.parametrize(("line", "count"), [("SINTERSTORE", 2000), ("SDIFFSTORE", 6000)])
+@pytest.mark.parametrize("change", ["", "DEL a", "RENAME b other", "SREM a m7000", "FLUSHALL"])
+def test_what_is_stored_is_what_the_sources_give_when_it_is_stored(
+    direct: Direct, line: str, count: int, change: str
+) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "a", 0, 8000)
+    fill(client, "b", 6000, 16_000)
+    work_in_single_steps(direct)
+    assert client.send(line, "d", "a", "b") is None
+    other.send(*change.split()) if change else None
+    assert change or other.ask("EXISTS", "d") == 0
+    reply = reply_in_the_end(direct, client)
+    assert reply == sent_at_once(other, f"{line} e a b")
+    assert change or reply == b":%d\r\n" % count
+    assert client.ask("SCARD", "d") == client.ask("SCARD", "e") == int(reply[1:])
+
+
+def test_a_source_of_another_type_by_then_is_an_error_and_nothing_is_stored(
+    direct: Direct,
+) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "a", 0, 12_000)
+    work_in_single_steps(direct)
+    assert client.send("SUNIONSTORE", "d", "a") is None
+    sent(other, "SET a text")
+    assert reply_in_the_end(direct, client).startswith(b"-WRONGTYPE ")
+    assert client.ask("EXISTS", "d") == 0
+
+
+def test_what_is_to_be_stored_is_not_stored_while_clients_are_paused(direct: Direct) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "a", 0, 12_000)
+    work_in_single_steps(direct)
+    assert client.send("SUNIONSTORE", "d", "a") is None
+    sent(other, "CLIENT PAUSE 60000 WRITE")
+    assert reply_in_the_end(direct, client).startswith(b"-ERR nothing was changed: ")
+    assert other.ask("EXISTS", "d") == 0
+
+
+def test_the_index_for_random_members_is_made_in_steps_while_members_come_and_go(
+    direct: Direct,
+) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "s", 0, 9000)
+    work_in_single_steps(direct)
+    assert client.send("SRANDMEMBER", "s", 3) is None
+    assert other.send("SSCAN", "s", 0, "COUNT", 10_000) is None
+    sent(direct.client(), "SREM s m1 m8999", "SADD s new m1", "SREM s m5000", "SADD s m5000")
+    assert reply_in_the_end(direct, client).startswith(b"*3\r\n")
+    scanned = reply_in_the_end(direct, other)
+    assert scanned.startswith(b"*2\r\n$1\r\n0\r\n*9000\r\n")
+    assert b"\r\nnew\r\n" in scanned
+    assert b"\r\nm8999\r\n" not in scanned
+    direct.server.state.keyspace.check()
 
 
 def test_a_limit_ends_counting(client: DirectClient) -> None:

@@ -11,38 +11,67 @@ from tests.server.commands.sorted_sets.filling import fill, member
 from tests.support.direct import Direct, DirectClient, parsed
 from tests.support.lines import sent
 from tests.support.listening import Listener
+from tests.support.steps import reply_in_the_end, sent_at_once, work_in_single_steps
+
+LISTED = [
+    ("ZINTER 2 a b WITHSCORES", range(6000, 8000)),
+    ("ZUNION 2 a b WITHSCORES AGGREGATE MAX", range(12_000)),
+    ("ZDIFF 2 a b WITHSCORES", range(6000)),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "numbers", "first", "last"),
-    [
-        ("ZINTER 2 a b WITHSCORES", range(6000, 8000), 12_000, 15_998),
-        ("ZUNION 2 a b WITHSCORES AGGREGATE MAX", range(12_000), 0, 11_999),
-        ("ZDIFF 2 a b WITHSCORES", range(6000), 0, 5999),
-    ],
-)
+@pytest.mark.parametrize(("line", "numbers"), LISTED)
 @pytest.mark.parametrize("resp3", [False, True])
-def test_long_sets_are_combined_in_steps_from_what_they_were(
-    direct: Direct, resp3: bool, line: str, numbers: range, first: int, last: int
+@pytest.mark.parametrize("change", ["", "ZREM a m7000 m0", "ZADD b 0 new"])
+def test_long_sets_are_combined_in_steps_and_anew_if_one_changes_meanwhile(
+    direct: Direct, resp3: bool, line: str, numbers: range, change: str
 ) -> None:
     client, other = direct.client(resp3), direct.client()
     fill(client, "a", 0, 8000)
     fill(client, "b", 6000, 12_000)
-    at_once = direct.client(resp3)
-    sent(at_once, "MULTI")
-    at_once.send(*line.split())
-    expected = at_once.send("EXEC")
-    direct.server.services.stepped.nanoseconds = iter(range(0, 10**15, 10**9)).__next__
+    work_in_single_steps(direct)
     assert client.send(*line.split()) is None
-    sent(other, "ZREM a m7000 m0", "ZADD b 0 new")
-    while (reply := client.reply_when_woken) is None:
-        direct.server.services.stepped.turn()
-    assert expected is not None
-    assert reply == expected.removeprefix(b"*1\r\n")
-    found = parsed(reply)
-    pairs = found if resp3 else list(zip(found[::2], map(float, found[1::2]), strict=True))
-    assert [name for name, _ in pairs] == [member(number).encode() for number in numbers]
-    assert (pairs[0][1], pairs[-1][1]) == (first, last)
+    other.send(*change.split()) if change else None
+    reply = reply_in_the_end(direct, client)
+    assert reply == sent_at_once(direct.client(resp3), line)
+    if not change:
+        found = parsed(reply)
+        pairs = found if resp3 else list(zip(found[::2], map(float, found[1::2]), strict=True))
+        assert [name for name, _ in pairs] == [member(number).encode() for number in numbers]
+
+
+STORED = ["ZUNIONSTORE d 2 a b", "ZDIFFSTORE d 2 a b", "ZRANGESTORE d a 0 -1 REV"]
+
+
+@pytest.mark.parametrize("line", STORED)
+@pytest.mark.parametrize("change", ["", "DEL a", "SWAPDB 0 1", "ZADD a 5 new", "ZADD d 1 x"])
+def test_what_is_stored_is_what_the_sources_give_when_it_is_stored(
+    direct: Direct, line: str, change: str
+) -> None:
+    client, other = direct.client(), direct.client()
+    fill(client, "a", 0, 11_000)
+    fill(client, "b", 6000, 12_000)
+    work_in_single_steps(direct)
+    assert client.send(*line.split()) is None
+    other.send(*change.split()) if change else None
+    reply = reply_in_the_end(direct, client)
+    assert reply == sent_at_once(other, line.replace(" d ", " e ", 1))
+    stored = sent_at_once(other, "ZRANGE d 0 -1 WITHSCORES")
+    assert stored == sent_at_once(other, "ZRANGE e 0 -1 WITHSCORES")
+    direct.server.state.keyspace.check()
+
+
+def test_equal_scores_are_put_in_the_order_of_their_members(direct: Direct) -> None:
+    client = direct.client()
+    for first in range(0, 12_000, 100):
+        words = [
+            word for n in range(first, first + 100) for word in ("1", member(n * 7919 % 12_000))
+        ]
+        client.send("ZADD", "a", *words)
+    assert client.ask("ZUNIONSTORE", "d", 1, "a") == 12_000
+    expected = sorted(member(number).encode() for number in range(12_000))
+    assert parsed(sent_at_once(client, "ZRANGE d 0 -1")) == expected
+    direct.server.state.keyspace.check()
 
 
 def test_count_adds_the_weights_alone(client: DirectClient) -> None:

@@ -23,6 +23,7 @@ from tests.support.listening import Listener
 from tests.support.recording import Recording, commands_of, load, readable
 from tests.support.redis_files import FileServer, find_old_server, find_valkey
 from tests.support.servers import PenstockThread
+from tests.support.steps import reply_in_the_end, sent_at_once, work_in_single_steps
 from tests.support.wire import Client
 
 OK = b"+OK\r\n"
@@ -49,6 +50,20 @@ def test_a_payload_is_in_the_oldest_version_that_holds_all_of_it(client: DirectC
     sent(client, "XGROUP DELCONSUMER k g bob")
     assert client.ask("DUMP", "k")[-10:-8] == b"\x0a\0"
     assert client.ask("DUMP", "s")[-10:-8] == b"\x0a\0"
+
+
+@pytest.mark.parametrize("change", ["", "LPOP l", "DEL l", "SET l text"])
+def test_a_long_collection_is_dumped_in_steps_as_it_is_at_the_end(
+    direct: Direct, client: DirectClient, change: str
+) -> None:
+    for first in range(0, 20_000, 1000):
+        client.send("RPUSH", "l", *[f"element:{n}" for n in range(first, first + 1000)])
+    work_in_single_steps(direct)
+    assert client.send("DUMP", "l") is None
+    other = direct.client()
+    other.send(*change.split()) if change else None
+    payload = reply_in_the_end(direct, client)
+    assert payload == sent_at_once(other, "DUMP l")
 
 
 @pytest.mark.parametrize(
