@@ -32,7 +32,7 @@ HEAD = (
 
 
 def row(history: History, seconds: float) -> str:
-    """A line of the table in docs/pipeline-operations.md."""
+    """What came of a history, as a row of a table."""
     plan, done = history.world.plan, history.done
     groups = sum(count for name, count in done.items() if name.startswith("XGROUP"))
     servers = done["kill of the source's server"] + done["kill of the target's server"]
