@@ -9,7 +9,7 @@ is done as there, so that each score has the text that Redis gives it.
 from __future__ import annotations
 
 import re
-from math import copysign, frexp, inf
+from math import copysign, frexp, inf, isfinite
 from typing import Final
 
 from protocol import errors
@@ -20,6 +20,7 @@ from server.commands.sorted_sets import errors as zset_errors
 # --- reading ---------------------------------------------------------------------------------
 
 _DECIMAL: Final = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DIGITS: Final = b"0123456789.+-eE"
 _INFINITE: Final = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _HEXADECIMAL: Final = re.compile(
     rb"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
@@ -30,6 +31,14 @@ _NOT_ZERO: Final = re.compile(rb"[1-9a-fA-F]")
 def score_of(text: bytes, error: str = errors.NOT_A_FLOAT) -> float:
     """The number that a text spells, decimal, hexadecimal or infinite. Raises
     :class:`CommandError` for another text, and for a number that is not held."""
+    if not text.strip(_DIGITS):
+        # Most scores; of these letters Python takes the texts that Redis takes.
+        try:
+            score = float(text)
+        except ValueError:
+            raise CommandError(error) from None
+        if score and isfinite(score):
+            return score
     if _DECIMAL.fullmatch(text):
         score = float(text)
         digits = re.split(rb"[eE]", text)[0] if not score else b""
