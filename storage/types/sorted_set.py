@@ -192,15 +192,15 @@ class SortedSet(Collection):
 
     def fill(self, scores: dict[bytes, float]) -> None:
         """Gives an empty set all these members at once."""
-        for _ in self.filling(scores):
+        for _ in self.filling(scores.keys(), scores.values()):
             pass
 
-    def filling(self, scores: dict[bytes, float]) -> Iterator[None]:
-        """Do what :meth:`fill` does, in steps."""
-        self.expect(len(scores))
+    def filling(self, members: Sized[bytes], scores: Iterable[float]) -> Iterator[None]:
+        """Gives an empty set these members with their scores, in steps."""
+        self.expect(len(members))
         if not self._large:
-            self.expect(len(scores), max(map(len, scores), default=0))
-        left = iter(scores.items())
+            self.expect(len(members), max(map(len, members), default=0))
+        left = zip(members, scores, strict=True)
         while some := dict(islice(left, _STEP)):
             if not self._large:
                 some = {member: score + 0.0 for member, score in some.items()}

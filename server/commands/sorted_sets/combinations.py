@@ -381,7 +381,7 @@ def _store(
 def _set_of(session: Session, combination: Combination) -> Generator[None, None, SortedSet]:
     scores = yield from combination.combined()
     value = SortedSet(session.db.keyspace.limits.collections)
-    yield from value.filling(scores)
+    yield from value.filling(scores.keys(), scores.values())
     return value
 
 

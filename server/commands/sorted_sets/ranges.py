@@ -135,11 +135,13 @@ def zrangestore(server: Services, session: Session, args: Arguments) -> Outcome:
     """How many members there are."""
     selection = Selection(args, None, first=3, lists=False)
 
+    limits = session.db.keyspace.limits.collections
+
     def work() -> Generator[None, None, SortedSet]:
         items = selection.items(set_to_read(session, args[2]))
-        value = SortedSet(session.db.keyspace.limits.collections)
-        scores = _scores(items, session.db.keyspace.limits.collections, selection.by == RANK)
-        yield from value.filling(scores)
+        _lose_zeros(items, limits, is_counted=selection.by == RANK)
+        value = SortedSet(limits)
+        yield from value.filling(items.members, items.scores)
         return value
 
     def put(value: SortedSet | None) -> Outcome:
@@ -151,19 +153,17 @@ def zrangestore(server: Services, session: Session, args: Arguments) -> Outcome:
     return in_steps(server, session, work(), put, keys=args[2:3], writes=True)
 
 
-def _scores(items: Items, limits: CollectionLimits, is_counted: bool) -> dict[bytes, float]:
-    """The members with the scores that are stored. Redis adds them one by one, and -0 becomes 0 as
-    long as the value is small; it is not from the first one on, if their number is known before
-    and too large."""
-    scores = dict(zip(items.members, items.scores, strict=True))
+def _lose_zeros(items: Items, limits: CollectionLimits, *, is_counted: bool) -> None:
+    """Turns -0 into 0 where Redis does: it adds the items one by one, and loses the sign as long as
+    the value is small; it is not from the first one on, if their number is known before and too
+    large."""
     most = limits.zset_max_listpack_entries
     if is_counted and len(items) > most:
-        return scores
-    for member in items.members[:most]:
+        return
+    for at, member in enumerate(items.members[:most]):
         if len(member) > limits.zset_max_listpack_value:
             break
-        scores[member] += 0.0
-    return scores
+        items.scores[at] += 0.0
 
 
 def store(session: Session, args: Arguments, value: SortedSet, events: Events) -> int:
