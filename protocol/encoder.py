@@ -33,6 +33,7 @@ Writers = dict[type, Writer]
 _HEADS: Final = [b"$%d\r\n" % length for length in range(257)]
 _NEXT: Final = [b"\r\n$%d\r\n" % length for length in range(257)]
 _NUMBERS: Final = [b":%d\r\n" % number for number in range(1024)]
+_COUNTS: Final = [b"*%d" % count for count in range(257)]
 _ARRAYS: Final = [b"*%d\r\n" % count for count in range(257)]
 """The usual beginnings of bulk strings, integers, and beginnings of arrays: most of what writing
 one takes is to format the number."""
@@ -56,6 +57,11 @@ def bulk(data: bytes) -> Encoded:
     return Encoded(b"%b%b\r\n" % (head, data))
 
 
+def array_line(count: int) -> bytes:
+    """The line that an array of so many elements begins with, without its end."""
+    return _COUNTS[count] if count < len(_COUNTS) else b"*%d" % count
+
+
 def bulks(head: bytes, texts: Sequence[bytes]) -> Encoded:
     """Bulk strings behind ``head``, the line that such a reply begins with, without its end."""
     pieces = [head]
@@ -63,6 +69,18 @@ def bulks(head: bytes, texts: Sequence[bytes]) -> Encoded:
         length = len(text)
         pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
         pieces.append(text)
+    pieces.append(b"\r\n")
+    return Encoded(b"".join(pieces))
+
+
+def bulk_pairs(head: bytes, texts: dict[bytes, bytes]) -> Encoded:
+    """Like :func:`bulks`, of keys with their values behind them."""
+    pieces = [head]
+    for pair in texts.items():
+        for text in pair:
+            length = len(text)
+            pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
+            pieces.append(text)
     pieces.append(b"\r\n")
     return Encoded(b"".join(pieces))
 

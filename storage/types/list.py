@@ -54,7 +54,8 @@ class ListValue(Collection):
             self.elements.extendleft(elements)
         else:
             self.elements.extend(elements)
-        self._bytes += sum(map(element_size, elements))
+        for element in elements:
+            self._bytes += element_size(element)
 
     def pop(self, *, left: bool) -> bytes:
         """Removes the element at an end; there has to be one."""
@@ -187,7 +188,9 @@ class ListValue(Collection):
     def _grow(self, elements: Sequence[bytes]) -> None:
         """Becomes large if these elements would be too much, whether they are added or not."""
         if not self._large:
-            size = self._bytes + sum(map(len, elements))
+            size = self._bytes
+            for element in elements:
+                size += len(element)
             self._large = self._exceeds(size, len(self.elements) + len(elements), 1)
 
     def _shrink(self) -> None:

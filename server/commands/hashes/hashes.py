@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import bulk
+from protocol.encoder import array_line, bulk, bulk_pairs
 from protocol.errors import CommandError
 from protocol.replies import EMPTY_ARRAY, OK, Reply
 from server.commands.declare import command
@@ -20,7 +21,7 @@ from server.commands.keys.scan_options import (
     scan_cursor,
 )
 from server.commands.strings import errors as string_errors
-from server.core.outcomes import Outcome, write_texts
+from server.core.outcomes import FEW_TEXTS, Outcome, write_texts
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import INT64_MAX, INT64_MIN, integer
 from server.services import Services
@@ -275,13 +276,11 @@ def hlen(server: Services, session: Session, args: Arguments) -> Reply:
 def hgetall(server: Services, session: Session, args: Arguments) -> Outcome:
     """A map of all fields."""
     value = hash_to_read(session, args[1])
-    texts: list[bytes] = []
-    if value is not None:
-        for field, text in value.fields.items():
-            texts.append(field)
-            texts.append(text)
-    count = len(texts)
-    return write_texts(b"%%%d" % (count // 2) if session.resp3 else b"*%d" % count, texts)
+    fields = {} if value is None else value.fields
+    head = b"%%%d" % len(fields) if session.resp3 else array_line(2 * len(fields))
+    if 2 * len(fields) <= FEW_TEXTS:
+        return bulk_pairs(head, fields)
+    return write_texts(head, [*chain.from_iterable(fields.items())])
 
 
 @_lister(

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Final
 
-from protocol.replies import Reply
+from protocol.replies import EMPTY_ARRAY, Reply
 from server.commands.declare import command
 from server.commands.keys.long_work import in_steps
 from server.commands.sets.combining import AT_ONCE
@@ -48,7 +48,11 @@ _lister = partial(command, flags="readonly", keys=_READ, complexity=_COMPLEXITY)
 )
 def zrange(server: Services, session: Session, args: Arguments) -> Outcome:
     """The members, with WITHSCORES each with its score."""
-    return _list(session, args, None)
+    if len(args) > 4:
+        return _list(session, args, None)
+    ranks = RankRange(args[2], args[3])
+    value = set_to_read(session, args[1])
+    return EMPTY_ARRAY if value is None else listed(value.items(*ranks.span(value)), False, False)
 
 
 @_lister(

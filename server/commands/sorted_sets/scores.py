@@ -21,6 +21,8 @@ from server.commands.sorted_sets import errors as zset_errors
 
 _DECIMAL: Final = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DIGITS: Final = b"0123456789.+-eE"
+_ENDS: Final = {b"-inf": -inf, b"+inf": inf}
+"""The texts that most ranges end with."""
 _INFINITE: Final = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _HEXADECIMAL: Final = re.compile(
     rb"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
@@ -31,14 +33,9 @@ _NOT_ZERO: Final = re.compile(rb"[1-9a-fA-F]")
 def score_of(text: bytes, error: str = errors.NOT_A_FLOAT) -> float:
     """The number that a text spells, decimal, hexadecimal or infinite. Raises
     :class:`CommandError` for another text, and for a number that is not held."""
-    if not text.strip(_DIGITS):
-        # Most scores; of these letters Python takes the texts that Redis takes.
-        try:
-            score = float(text)
-        except ValueError:
-            raise CommandError(error) from None
-        if score and isfinite(score):
-            return score
+    plain = _plain(text)
+    if plain and isfinite(plain):
+        return plain
     if _DECIMAL.fullmatch(text):
         score = float(text)
         digits = re.split(rb"[eE]", text)[0] if not score else b""
@@ -53,6 +50,17 @@ def score_of(text: bytes, error: str = errors.NOT_A_FLOAT) -> float:
     return score
 
 
+def _plain(text: bytes) -> float | None:
+    """The number that a text of digits spells. Of these letters Python takes the same texts as
+    Redis, and takes them faster than a pattern."""
+    if text.strip(_DIGITS):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _of_hexadecimal(text: bytes) -> float:
     try:
         return float.fromhex(text.decode())
@@ -63,6 +71,11 @@ def _of_hexadecimal(text: bytes) -> float:
 def end_of_range(text: bytes) -> tuple[float, bool]:
     """A score that ends a range, and whether it belongs to the range, as it does without a ``(``
     before it. Raises :class:`CommandError`."""
+    number = _ENDS.get(text)
+    if number is None:
+        number = _plain(text)
+    if number is not None:
+        return number, True
     inside = not text.startswith(b"(")
     digits = (text if inside else text[1:]).split(b"\0", 1)[0]
     if not digits:

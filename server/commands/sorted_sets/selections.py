@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from protocol import errors
-from protocol.encoder import bulk
+from protocol.encoder import array_line, bulk
 from protocol.errors import CommandError
 from server.commands.sorted_sets import errors as zset_errors
 from server.commands.sorted_sets.scores import end_of_range, text_of, written
@@ -184,7 +184,7 @@ def listed(items: Items, has_scores: bool, resp3: bool) -> Outcome:
     """Items as a reply: the members, each with its score behind it or, in RESP3, beside it."""
     count = len(items)
     if not has_scores:
-        return write_texts(b"*%d" % count, items.members)
+        return write_texts(array_line(count), items.members)
     if resp3 or 2 * count > FEW_TEXTS:
         return listed_each(items.pairs(), count, True, resp3)
     texts: list[bytes] = []
