@@ -76,11 +76,13 @@ def bulks(head: bytes, texts: Sequence[bytes]) -> Encoded:
 def bulk_pairs(head: bytes, texts: dict[bytes, bytes]) -> Encoded:
     """Like :func:`bulks`, of keys with their values behind them."""
     pieces = [head]
-    for pair in texts.items():
-        for text in pair:
-            length = len(text)
-            pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
-            pieces.append(text)
+    for key, text in texts.items():  # Without a tuple for each pair, where it is compiled.
+        length = len(key)
+        pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
+        pieces.append(key)
+        length = len(text)
+        pieces.append(_NEXT[length] if length < len(_NEXT) else b"\r\n$%d\r\n" % length)
+        pieces.append(text)
     pieces.append(b"\r\n")
     return Encoded(b"".join(pieces))
 

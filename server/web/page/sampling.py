@@ -60,6 +60,9 @@ LETTER_MARK: Final = b"$18\r\ndead-letter-stream\r\n"
 _LOOKED_AT: Final = 512
 
 
+NEVER: Final = HealthFacts().order()
+"""How streams without groups are sorted, of which none is ever in trouble."""
+
 Name = tuple[int, bytes, bytes]
 """A database, a key and a group, which is empty for a stream without groups."""
 
@@ -437,7 +440,8 @@ def in_trouble(now: int) -> Key:
     """Groups in trouble first, as :meth:`HealthFacts.order` says; those of a stream together."""
 
     def key(row: Row) -> Any:
-        return *row.facts(now).order(), row.group is None, *row.name
+        order = NEVER if row.group is None else row.facts(now).order()
+        return *order, row.group is None, *row.name
 
     return key
 

@@ -21,7 +21,7 @@ STREAMS: Final = 10_000
 SMALL: Final = 2_000
 LARGE: Final = 20 * SMALL
 
-MOST_LINES: Final = 120
+MOST_LINES: Final = 100
 """How many lines each of many streams may cost."""
 
 PACKAGES: Final = ("penstock", "server", "storage")
