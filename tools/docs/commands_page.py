@@ -28,7 +28,9 @@ that has subcommands lists these.
 
 Examples show replies as `redis-cli` does, those of RESP3 only where they look different. The tests
 run all of them. `A>` and `B>` are two connections, `#` is a number or text that differs from run to
-run, `{id}` what a reply gave, and `…` the rest of a reply.
+run, `{id}` what a reply gave, and `…` the rest of a reply. Errors that many commands have are not
+repeated: a wrong number of arguments, `WRONGTYPE` for a key that holds another type, `NOPERM` for
+what a user has no right to.
 
 Replies of what Redis 8.0 has are compared with that server's, to the byte. Commands and options
 that came with 8.2 to 8.10 follow their documentation and are tried with the suites of newer
