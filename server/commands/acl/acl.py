@@ -46,7 +46,7 @@ container("ACL", summary="Commands about users and their rights.", since="6.0.0"
     tips=_EVERYWHERE,
 )
 def setuser(server: Services, session: Session, args: Arguments) -> Reply:
-    """Applies all the rules, or none and an error."""
+    """OK, and all the rules apply; or an error, and none does."""
     server.access.set_user(session, args[2], args[3:])
     return OK
 
@@ -197,7 +197,7 @@ def genpass(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("7.2.0", "entry-id, timestamp-created and timestamp-last-updated.")],
 )
 def log(server: Services, session: Session, args: Arguments) -> Reply:
-    """The newest entries first."""
+    """A map for each denial, the newest first; OK to RESET."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("acl", args[1]))
     entries = server.access.log
@@ -247,7 +247,7 @@ def _require_file(server: Services) -> None:
     complexity="O(N) in the number of users.",
 )
 def load(server: Services, session: Session, args: Arguments) -> Reply:
-    """All of them, or none and an error that names every wrong line."""
+    """OK; or an error that names every wrong line, and the users stay as they are."""
     _require_file(server)
     try:
         server.access.load(session)
@@ -263,7 +263,7 @@ def load(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_EVERYWHERE,
 )
 def save(server: Services, session: Session, args: Arguments) -> Reply:
-    """The file is replaced at once, or stays as it is."""
+    """OK. The file is replaced at once, or stays as it is."""
     _require_file(server)
     try:
         server.access.save()

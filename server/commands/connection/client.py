@@ -250,7 +250,7 @@ def getname(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_ON_ALL_NODES,
 )
 def setname(server: Services, session: Session, args: Arguments) -> Reply:
-    """Names the connection; an empty name takes its name away."""
+    """OK; an empty name takes the name away."""
     session.name = checked_name(args[2])
     return OK
 
@@ -263,7 +263,7 @@ def setname(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_ON_ALL_NODES,
 )
 def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
-    """Notes the client's library."""
+    """OK."""
     option = args[2].upper()
     if option not in (b"LIB-NAME", b"LIB-VER"):
         raise CommandError(connection_errors.unrecognized_attribute(args[2]))
@@ -283,7 +283,7 @@ def setinfo(server: Services, session: Session, args: Arguments) -> Reply:
     tips=["nondeterministic_output"],
 )
 def info(server: Services, session: Session, args: Arguments) -> Reply:
-    """Return this connection's line of CLIENT LIST."""
+    """The connection's line of CLIENT LIST."""
     return Verbatim(client_line(session, server.state.clock()))
 
 
@@ -295,7 +295,7 @@ def info(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="<ON | OFF>",
 )
 def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
-    """Sets the mark that the line of CLIENT LIST shows as ``e``."""
+    """OK. The line of CLIENT LIST shows the mark ``e``."""
     session.no_evict = _is(args[2], b"on", b"off")
     return OK
 
@@ -307,7 +307,7 @@ def no_evict(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="<ON | OFF>",
 )
 def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
-    """Sets the mark that the line of CLIENT LIST shows as ``T``."""
+    """OK. The line of CLIENT LIST shows the mark ``T``."""
     session.no_touch = _is(args[2], b"on", b"off")
     return OK
 
@@ -319,7 +319,7 @@ def no_touch(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="<ON | OFF | SKIP>",
 )
 def reply(server: Services, session: Session, args: Arguments) -> Reply:
-    """Says whether replies are sent; only ON is itself answered."""
+    """OK to ON; nothing to the others."""
     mode = args[2].lower()
     if mode == b"on":
         session.muting = None
@@ -357,7 +357,7 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
     ],
 )
 def list_(server: Services, session: Session, args: Arguments) -> Reply:
-    """The lines of all clients, or of those that pass the filters."""
+    """A line for each client, or for each that passes the filters."""
     now = server.state.clock()
     return Verbatim(b"".join(client_line(chosen, now) for chosen in _listed(server, session, args)))
 
@@ -388,7 +388,7 @@ def _listed(server: Services, session: Session, args: Arguments) -> list[Session
     ],
 )
 def kill(server: Services, session: Session, args: Arguments) -> Reply:
-    """Closes the client at an address, or those that pass the filters, and says how many."""
+    """OK for an address; else how many clients have passed the filters, and are closed."""
     sessions = list(server.state.sessions.values())
     if len(args) == 3:
         chosen = [other for other in sessions if other.link.addr.encode() == args[2]]
@@ -419,7 +419,7 @@ def _close(session: Session, chosen: list[Session]) -> None:
     syntax="client-id [TIMEOUT | ERROR]",
 )
 def unblock(server: Services, session: Session, args: Arguments) -> Reply:
-    """Lets a client's wait end as if its time were up, or with an error."""
+    """1 if the client was waiting: that ends as if its time were up, or with an error; else 0."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("client", args[1]))
     reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
@@ -444,7 +444,7 @@ def unblock(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("6.2.0", "The modes `WRITE` and `ALL`.")],
 )
 def pause(server: Services, session: Session, args: Arguments) -> Reply:
-    """Lets the commands of every client wait."""
+    """OK; from now on the commands of every client wait."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("client", args[1]))
     mode = args[3].upper() if len(args) == 4 else b"ALL"
@@ -463,7 +463,7 @@ def pause(server: Services, session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of clients that wait.",
 )
 def unpause(server: Services, session: Session, args: Arguments) -> Reply:
-    """Lets commands that were held back go on."""
+    """OK; commands that were held back go on."""
     server.pauses.unpause()
     return OK
 

@@ -96,7 +96,7 @@ def _overlap(one: bytes, other: bytes) -> bool:
     " [OPTOUT] [NOLOOP]",
 )
 def tracking(server: Services, session: Session, args: Arguments) -> Reply:
-    """Lets the client be told of changes, or not any more."""
+    """OK."""
     options = _options(server, session, args[3:])
     word = args[2].lower()
     if word == b"on":
@@ -116,7 +116,7 @@ def tracking(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="<YES | NO>",
 )
 def caching(server: Services, session: Session, args: Arguments) -> Reply:
-    """Makes an exception for the next command, or for the transaction that it begins."""
+    """OK; an error unless tracking is on with OPTIN or OPTOUT."""
     mode = session.tracking
     if mode is None:
         raise CommandError(connection_errors.CACHING_WITHOUT_TRACKING)
@@ -148,7 +148,7 @@ def getredir(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Describes the client-side caching of this connection.",
 )
 def trackinginfo(server: Services, session: Session, args: Arguments) -> Reply:
-    """Tell what was turned on, where notices go, and the prefixes."""
+    """A map of what was turned on, where notices go, and the prefixes."""
     mode = session.tracking
     return Map(
         [

@@ -72,7 +72,7 @@ def checked_name(name: bytes) -> bytes:
     history=[("6.2.0", "The protocol version may be left out, to ask without changing anything.")],
 )
 def hello(server: Services, session: Session, args: Arguments) -> Reply:
-    """Switches the protocol and describes the server, in the protocol switched to."""
+    """A map that describes the server, in the protocol switched to."""
     options = HelloOptions(args)
     if options.credentials is not None:
         user, password = options.credentials
@@ -107,7 +107,7 @@ def hello(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("6.0.0", "A user may be named.")],
 )
 def auth(server: Services, session: Session, args: Arguments) -> Reply:
-    """Logs in as the user named, or as the default user with its password."""
+    """OK; the error WRONGPASS if there is no such user, or the password is wrong."""
     if len(args) > 3:
         raise CommandError(errors.SYNTAX)
     if len(args) == 2 and server.state.users.default.nopass:
@@ -126,7 +126,7 @@ def auth(server: Services, session: Session, args: Arguments) -> Reply:
     tips=["request_policy:all_shards", "response_policy:all_succeeded"],
 )
 def ping(server: Services, session: Session, args: Arguments) -> Reply:
-    """Answers PONG, or the message; a RESP2 subscriber gets both in the shape of a message."""
+    """PONG, or the message; a RESP2 subscriber gets both in the shape of a message."""
     if len(args) > 2:
         raise CommandError(errors.wrong_arity("ping"))
     if session.listening is not NOTHING and session.subscriptions and not session.resp3:
@@ -142,7 +142,7 @@ def ping(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="message",
 )
 def echo(server: Services, session: Session, args: Arguments) -> Reply:
-    """Answers with the message."""
+    """The message."""
     return Bulk(args[1])
 
 
@@ -154,7 +154,7 @@ def echo(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="index",
 )
 def select(server: Services, session: Session, args: Arguments) -> Reply:
-    """Changes the database."""
+    """OK; an error if there is no such database."""
     databases = server.state.keyspace.databases
     session.db = databases[database_index(args[1], len(databases))]
     return OK
@@ -175,7 +175,7 @@ def leave_all(server: Services, session: Session) -> None:
     summary="Puts the connection back into the state of a new one.",
 )
 def reset(server: Services, session: Session, args: Arguments) -> Reply:
-    """Leaves everything that the client has begun."""
+    """RESET, once everything that the client has begun is left."""
     leave_all(server, session)
     users = server.state.users
     is_open = users.default_is_open()
@@ -194,6 +194,6 @@ def reset(server: Services, session: Session, args: Arguments) -> Reply:
     deprecated=("7.2.0", "just closing the connection"),
 )
 def quit_(server: Services, session: Session, args: Arguments) -> Reply:
-    """Ends the connection after the reply."""
+    """OK, and then the connection ends."""
     session.closing = True
     return OK

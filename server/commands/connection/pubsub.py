@@ -39,7 +39,7 @@ _listening = partial(
     channels=Channels(many=True),
 )
 def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Listens to each channel and confirms each."""
+    """For each channel its name, and how many subscriptions the client has; messages follow."""
     return _each(session, "subscribe", server.pubsub.subscribe, args[1:])
 
 
@@ -51,7 +51,7 @@ def subscribe(server: Services, session: Session, args: Arguments) -> Reply:
     channels=Channels(many=True, patterns=True),
 )
 def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Listens to each pattern and confirms each."""
+    """For each pattern its name, and how many subscriptions the client has; messages follow."""
     return _each(session, "psubscribe", server.pubsub.subscribe_pattern, args[1:])
 
 
@@ -61,7 +61,7 @@ def psubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="[channel [channel ...]]",
 )
 def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Leaves the channels named, or all, and confirms each."""
+    """For each channel left its name, and how many subscriptions the client still has."""
     leaving = args[1:] or list(session.listening.channels)
     return _each(session, "unsubscribe", server.pubsub.unsubscribe, leaving)
 
@@ -73,7 +73,7 @@ def unsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="[pattern [pattern ...]]",
 )
 def punsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Leaves the patterns named, or all, and confirms each."""
+    """For each pattern left its name, and how many subscriptions the client still has."""
     leaving = args[1:] or list(session.listening.patterns)
     return _each(session, "punsubscribe", server.pubsub.unsubscribe_pattern, leaving)
 
@@ -117,7 +117,7 @@ def confirm_each(
     channels=Channels(),
 )
 def publish(server: Services, session: Session, args: Arguments) -> Reply:
-    """Delivers a message; answers how often."""
+    """How often it was delivered: once for each subscription that fits."""
     server.replication.publish(*args)
     return server.pubsub.publish(args[1], args[2])
 
@@ -200,7 +200,8 @@ _SHARD_CHANNELS: Final = [KeySpec("not_key", last=-1)]
     channels=Channels(many=True),
 )
 def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Listens to each shard channel and confirms each; not within a transaction."""
+    """For each shard channel its name, and how many of these the client listens to; messages
+    follow. An error within a transaction."""
     if session.executing:
         raise CommandError(connection_errors.SSUBSCRIBE_INSIDE_MULTI)
     listen = server.pubsub.subscribe_shard
@@ -215,7 +216,7 @@ def ssubscribe(server: Services, session: Session, args: Arguments) -> Reply:
     keys=_SHARD_CHANNELS,
 )
 def sunsubscribe(server: Services, session: Session, args: Arguments) -> Reply:
-    """Leaves the shard channels named, or all, and confirms each."""
+    """For each shard channel left its name, and to how many the client still listens."""
     leaving = args[1:] or list(session.listening.shards)
     leave = server.pubsub.unsubscribe_shard
     return confirm_each(session, "sunsubscribe", leave, leaving, lambda: _shards_of(session))
@@ -237,7 +238,7 @@ def _shards_of(session: Session) -> int:
     channels=Channels(),
 )
 def spublish(server: Services, session: Session, args: Arguments) -> Reply:
-    """Delivers a message; answers how often."""
+    """How many clients it was delivered to."""
     server.replication.publish(*args)
     return server.pubsub.publish_shard(args[1], args[2])
 

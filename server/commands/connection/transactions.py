@@ -27,7 +27,7 @@ _FLAGS = "noscript loading stale fast allow_busy"
     summary="Begins a transaction: the commands that follow are queued.",
 )
 def multi(server: Services, session: Session, args: Arguments) -> Reply:
-    """Opens a transaction."""
+    """OK; each command that follows is answered with QUEUED."""
     if session.transaction is not None:
         raise CommandError(connection_errors.NESTED_MULTI)
     session.begin_transaction()
@@ -42,7 +42,7 @@ def multi(server: Services, session: Session, args: Arguments) -> Reply:
     complexity="O(N) in the number of queued commands.",
 )
 def discard(server: Services, session: Session, args: Arguments) -> Reply:
-    """Leaves the transaction without running it."""
+    """OK, and nothing is run."""
     if session.transaction is None:
         raise CommandError(connection_errors.DISCARD_WITHOUT_MULTI)
     server.watching.end_transaction(session)
@@ -59,7 +59,7 @@ def discard(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO", last=-1)],
 )
 def watch(server: Services, session: Session, args: Arguments) -> Reply:
-    """Watches keys. One that has expired by now counts as missing."""
+    """OK. A key that has expired by now counts as missing."""
     if session.transaction is not None:
         raise CommandError(connection_errors.WATCH_INSIDE_MULTI)
     for key in args[1:]:
@@ -69,7 +69,7 @@ def watch(server: Services, session: Session, args: Arguments) -> Reply:
 
 @command("UNWATCH", flags=_FLAGS, since="2.2.0", summary="Forgets every watched key.")
 def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
-    """Ends all watching."""
+    """OK."""
     server.watching.forget(session)
     return OK
 
@@ -82,7 +82,8 @@ def unwatch(server: Services, session: Session, args: Arguments) -> Reply:
     complexity="The sum of that of the queued commands.",
 )
 def execute(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Runs the transaction, unless it was spoiled or a watched key has changed."""
+    """The replies of the commands in turn; null if a watched key has changed; the error EXECABORT
+    if a command was refused when it was to be queued."""
     if session.transaction is None:
         raise CommandError(connection_errors.EXEC_WITHOUT_MULTI)
     transaction, changed = session.transaction, server.watching.has_changed(session.watching)

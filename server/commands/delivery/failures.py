@@ -48,7 +48,7 @@ def _take(options: NackOptions, args: Arguments, at: int) -> bool:
     keys=[KeySpec("RW update", index=2)],
 )
 def nack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """PENSTOCK NACK key group mode [REASON text] [DELAY ms] IDS ...: how many were given back."""
+    """How many entries were given back."""
     options = NackOptions(args[1:], "PENSTOCK NACK", _take)
     if options.delay is not None and options.mode == b"FATAL":
         raise CommandError(policy_errors.DELAY_OF_FATAL)
@@ -66,7 +66,7 @@ def nack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
     keys=[KeySpec("RO access", index=2)],
 )
 def history(server: Services, session: Session, args: Arguments) -> Reply:
-    """PENSTOCK HISTORY key group id: a map for each delivery that ended, the oldest first."""
+    """A map for each delivery that ended, the oldest first."""
     entry_id = ids.parse(args[4])
     ref = existing_group(session.db, args[2], args[3])
     return [_shown(line) for line in ref.group.pending.extras.histories.lines(entry_id)]

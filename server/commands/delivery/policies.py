@@ -150,7 +150,7 @@ def _shown(settings: Settings) -> Reply:
     keys=[KeySpec("RW update", index=3)],
 )
 def policy(server: Services, session: Session, args: Arguments) -> Reply:
-    """PENSTOCK POLICY SET | GET | DEL key [GROUP group] ...: OK; those in force; how many went."""
+    """OK to SET, a map of the policies in force to GET, how many went to DEL."""
     given = _PolicyArguments(args)
     change = given.change(server, session)
     db, key, ref = session.db, given.key, None
@@ -183,7 +183,7 @@ _COUNT: Final = b"COUNT"
     keys=[KeySpec("RW update delete", index=2)],
 )
 def redrive(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """PENSTOCK REDRIVE key [COUNT n] [id ...]: how many dead letters were moved back."""
+    """How many dead letters were moved back."""
     count: int | None = None
     texts = args[3:]
     if texts and texts[0].upper() == _COUNT:

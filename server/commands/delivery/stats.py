@@ -109,8 +109,8 @@ def _keys(args: Arguments) -> list[bytes]:
     keys=[KeySpec("RO access", index=2, find=_keys)],
 )
 def stats(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """PENSTOCK STATS [key [group]]: counts of the server, of a stream's groups, or of one group.
-    Many groups and consumers are told of one after the other, each as it is then."""
+    """A map of the counts of the server, of a stream's groups, or of one group. Many groups and
+    consumers are told of one after the other, each as it is then."""
     if len(args) > len(("PENSTOCK", "STATS", "key", "group")):
         raise CommandError(policy_errors.STATS_SYNTAX)
     if len(args) == len(("PENSTOCK", "STATS")):

@@ -497,7 +497,8 @@ def _keys(args: Arguments) -> list[bytes] | None:
     keys=[KeySpec("RO access", index=4, keyword="STREAMS", last=-1, limit=2, find=_keys)],
 )
 def xreadgroup(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
-    """XREADGROUP GROUP group consumer [options] STREAMS key ... id ...: entries, or null."""
+    """The entries of each stream that has some, or null. With an ID in the place of ``>`` the
+    consumer's pending entries above it, also if there are none."""
     options = options_of(session, args, grouped=True)
     policies, name = server.policies, options.group
     assert name is not None

@@ -86,7 +86,7 @@ def _entries_read(text: bytes) -> int | None:
     history=[("7.0.0", "ENTRIESREAD.")],
 )
 def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP CREATE key group <id | $> [MKSTREAM] [ENTRIESREAD n]: OK."""
+    """OK; the error BUSYGROUP if there is such a group."""
     position = _Position(args, may_make=True)
     db, key, name, text = session.db, args[2], args[3], args[4]
     stream = db.stream(key)
@@ -113,7 +113,7 @@ def xgroup_create(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("7.0.0", "ENTRIESREAD.")],
 )
 def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP SETID key group <id | $> [ENTRIESREAD n]: OK."""
+    """OK; the error NOGROUP if there is no such group."""
     position = _Position(args, may_make=False)
     ref = group_of_key(session.db, args[2], args[3])
     _refuse_more_than(_MOST_TO_SET, args)
@@ -133,7 +133,7 @@ def xgroup_setid(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW delete", index=2)],
 )
 def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP DESTROY key group: 1, or 0 if there was no such group."""
+    """1, or 0 if there was no such group."""
     db = session.db
     stream = db.stream(args[2])
     if stream is None:
@@ -153,7 +153,7 @@ def xgroup_destroy(server: Services, session: Session, args: Arguments) -> Reply
     keys=[KeySpec("RW insert", index=2)],
 )
 def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP CREATECONSUMER key group consumer: 1, or 0 if it was there."""
+    """1, or 0 if it was there."""
     ref = group_of_key(session.db, args[2], args[3])
     if args[4] in ref.group.consumers:
         return 0
@@ -169,7 +169,7 @@ def xgroup_createconsumer(server: Services, session: Session, args: Arguments) -
     keys=[KeySpec("RW delete", index=2)],
 )
 def xgroup_delconsumer(server: Services, session: Session, args: Arguments) -> Reply:
-    """XGROUP DELCONSUMER key group consumer: how many pending entries went with it."""
+    """How many pending entries went with it."""
     ref = group_of_key(session.db, args[2], args[3])
     if args[4] not in ref.group.consumers:
         return 0
@@ -207,7 +207,7 @@ help_command("XGROUP", since="5.0.0", text=_HELP)
     keys=[KeySpec("RW update")],
 )
 def xack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XACK key group id [id ...]: how many entries were pending."""
+    """How many of the IDs were pending."""
     ref = find_group(session.db, args[1], args[2])
     if ref is None:
         return 0
@@ -253,7 +253,8 @@ def _acknowledge(
     keys=[KeySpec("RW update delete")],
 )
 def xackdel(server: Services, session: Session, args: Arguments) -> Reply:
-    """XACKDEL key group [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
+    """For each ID 1 (acknowledged and removed), 2 (acknowledged, but kept as another group needs
+    it) or -1 (not pending)."""
     policy, wanted = parse_ids_block(args, 3)
     ref = find_group(session.db, args[1], args[2])
     if ref is None:

@@ -114,7 +114,7 @@ class NackOptions:
     keys=[KeySpec("RW update")],
 )
 def xnack(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XNACK key group mode IDS numids id [id ...] [RETRYCOUNT n] [FORCE]: how many were freed."""
+    """How many entries were given back."""
     options = NackOptions(args)
     ref = existing_group(session.db, args[1], args[2])
     return give_back(server, session, ref, options)

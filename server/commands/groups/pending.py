@@ -59,7 +59,9 @@ def _min_idle(args: Arguments) -> tuple[int, int]:
     history=[("6.2.0", "IDLE, and bounds that exclude their ID.")],
 )
 def xpending(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XPENDING key group [[IDLE ms] start end count [consumer]]: a summary, or entries."""
+    """How many entries are pending, the lowest and the highest ID, and how many each consumer has.
+    With a range, for each entry its ID, its consumer, the milliseconds since it was delivered, and
+    how often it was."""
     if len(args) == 3:
         return _summary(existing_group(session.db, args[1], args[2]).group)
     min_idle, at = _min_idle(args)
@@ -331,7 +333,7 @@ def _bulks(entry_ids: list[int]) -> list[bytes]:
     tips=["nondeterministic_output"],
 )
 def xclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
-    """XCLAIM key group consumer min-idle id [id ...] [options]: the entries claimed."""
+    """The entries claimed; with JUSTID their IDs."""
     ref = existing_group(session.db, args[1], args[2])
     min_idle = max(0, integer(args[4], _INVALID_MIN_IDLE))
     options = _ClaimOptions(args, ref.now)
@@ -430,7 +432,8 @@ def _autoclaim_options(args: Arguments) -> tuple[int, bool]:
     history=[("7.0.0", "A third element: the IDs dropped because the stream lacks them.")],
 )
 def xautoclaim(server: Services, session: Session, args: Arguments) -> Encoded | Steps:
-    """XAUTOCLAIM key group consumer min-idle start [COUNT n] [JUSTID]: next, claimed, dropped."""
+    """The ID to go on from (0-0: there is nothing more), the entries claimed (with JUSTID their
+    IDs), and the IDs dropped because the stream lacks them."""
     min_idle = max(0, integer(args[4], _INVALID_MIN_IDLE_AUTO))
     start = ids.parse_start(args[5])
     count, justid = _autoclaim_options(args)

@@ -100,7 +100,8 @@ def hexpire(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key milliseconds {_CONDITION} {_LISTED}",
 )
 def hpexpire(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like HEXPIRE."""
+    """What became of each field: -2 there is none, 0 the condition does not hold, 1 it will expire,
+    2 it is gone as the time is over."""
     return _expire(session, args, "hpexpire", 1, session.db.keyspace.now_ms)
 
 
@@ -110,7 +111,8 @@ def hpexpire(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key unix-time-seconds {_CONDITION} {_LISTED}",
 )
 def hexpireat(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like HEXPIRE."""
+    """What became of each field: -2 there is none, 0 the condition does not hold, 1 it will expire,
+    2 it is gone as the time is over."""
     return _expire(session, args, "hexpireat", 1000, 0)
 
 
@@ -120,7 +122,8 @@ def hexpireat(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key unix-time-milliseconds {_CONDITION} {_LISTED}",
 )
 def hpexpireat(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like HEXPIRE."""
+    """What became of each field: -2 there is none, 0 the condition does not hold, 1 it will expire,
+    2 it is gone as the time is over."""
     return _expire(session, args, "hpexpireat", 1, 0)
 
 

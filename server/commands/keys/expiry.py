@@ -52,7 +52,7 @@ def expire(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key milliseconds {_OPTIONS}",
 )
 def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like EXPIRE."""
+    """1 if the key will expire then, 0 if there is no key or an option forbids it."""
     return _expire(session, args, "pexpire", 1, session.db.keyspace.now_ms)
 
 
@@ -63,7 +63,7 @@ def pexpire(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key unix-time-seconds {_OPTIONS}",
 )
 def expireat(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like EXPIRE."""
+    """1 if the key will expire then, 0 if there is no key or an option forbids it."""
     return _expire(session, args, "expireat", 1000, 0)
 
 
@@ -74,7 +74,7 @@ def expireat(server: Services, session: Session, args: Arguments) -> Reply:
     syntax=f"key unix-time-milliseconds {_OPTIONS}",
 )
 def pexpireat(server: Services, session: Session, args: Arguments) -> Reply:
-    """Like EXPIRE."""
+    """1 if the key will expire then, 0 if there is no key or an option forbids it."""
     return _expire(session, args, "pexpireat", 1, 0)
 
 
@@ -122,7 +122,7 @@ def _allows(flags: frozenset[bytes], current: int | None, at: int) -> bool:
     keys=_UPDATED,
 )
 def persist(server: Services, session: Session, args: Arguments) -> Reply:
-    """1 if the key had an expiry."""
+    """1 if the key had an expiry, else 0."""
     return int(session.db.persist(args[1]))
 
 
@@ -149,7 +149,7 @@ def _seconds(milliseconds: int) -> int:
     history=[("2.8.0", "The reply -2.")],
 )
 def ttl(server: Services, session: Session, args: Arguments) -> Reply:
-    """Rounded to the nearest second."""
+    """Seconds, rounded to the nearest; -1 for a key that never expires, -2 for no key."""
     now = session.db.keyspace.now_ms
     return _tell(session, args[1], lambda at: _seconds(at - now))
 
@@ -162,14 +162,14 @@ def ttl(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("2.8.0", "The reply -2.")],
 )
 def pttl(server: Services, session: Session, args: Arguments) -> Reply:
-    """In milliseconds."""
+    """Milliseconds; -1 for a key that never expires, -2 for no key."""
     now = session.db.keyspace.now_ms
     return _tell(session, args[1], lambda at: at - now)
 
 
 @_teller("EXPIRETIME", since="7.0.0", summary="Tells the Unix time at which a key expires.")
 def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
-    """Rounded to the nearest second."""
+    """The Unix time in seconds; -1 for a key that never expires, -2 for no key."""
     return _tell(session, args[1], _seconds)
 
 
@@ -179,5 +179,5 @@ def expiretime(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Tells the Unix time in milliseconds at which a key expires.",
 )
 def pexpiretime(server: Services, session: Session, args: Arguments) -> Reply:
-    """In milliseconds."""
+    """The Unix time in milliseconds; -1 for a key that never expires, -2 for no key."""
     return _tell(session, args[1], lambda at: at)

@@ -85,7 +85,7 @@ def touch(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO")],
 )
 def type_(server: Services, session: Session, args: Arguments) -> Reply:
-    """``string``, ``stream``, or ``none``."""
+    """``string``, ``list``, ``set``, ``zset``, ``hash`` or ``stream``; ``none`` for no key."""
     return Simple(type_name(session.db.read(args[1], touch=False)))
 
 
@@ -98,7 +98,7 @@ def type_(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW access delete"), KeySpec("OW update", index=2)],
 )
 def rename(server: Services, session: Session, args: Arguments) -> Reply:
-    """The expiry goes with the value."""
+    """OK; the expiry goes with the value. An error if there is no such key."""
     database, key, target = session.db, args[1], args[2]
     _check_exists(database, key)
     if key != target:

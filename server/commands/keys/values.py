@@ -219,7 +219,7 @@ _restorer = partial(
     categories="keyspace dangerous",
 )
 def restore_(server: Services, session: Session, args: Arguments) -> Reply:
-    """A key whose time is over already is not made, but the former one is removed."""
+    """OK. A key whose time is over already is not made, but the former one is removed."""
     options = _RestoreOptions(args)
     database, key = session.db, args[1]
     if not options.replace and database.get(key) is not None:

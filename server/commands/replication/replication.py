@@ -77,7 +77,7 @@ def psync(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Makes the client a replica, which gets a snapshot and then what happens.",
 )
 def sync(server: Services, session: Session, args: Arguments) -> Reply:
-    """Answer nothing: the snapshot follows, once it has been made."""
+    """Nothing yet: the snapshot follows, once it has been made."""
     if session.follower is None:
         _require_silence(session)
         server.replication.synchronise(session, speaks=False)
@@ -270,7 +270,7 @@ _following = partial(
 @_following("SLAVEOF", since="1.0.0", deprecated=("5.0.0", "`REPLICAOF`"))
 @_following("REPLICAOF", since="5.0.0")
 def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
-    """Refuses to follow another server. ``NO ONE`` is what the server does anyway."""
+    """OK to ``NO ONE``, which is what the server does anyway; an error to all else."""
     if (args[1].upper(), args[2].upper()) == (b"NO", b"ONE"):
         return OK
     port = parse_integer(args[2])
@@ -287,7 +287,7 @@ def replicaof(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",
 )
 def failover(server: Services, session: Session, args: Arguments) -> Reply:
-    """Refused, once the arguments are found to be right."""
+    """An error, once the arguments are found to be right."""
     if [arg.upper() for arg in args[1:]] == [b"ABORT"]:
         raise CommandError(replication_errors.NO_FAILOVER)
     allowed = {b"TO", b"TIMEOUT", b"FORCE"}

@@ -84,7 +84,7 @@ def _keys_and_arguments(
     notes=_UNKNOWN,
 )
 def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the script returns; a command that would write fails in the ``RO`` form."""
+    """What the script returns; a command that would write fails in the ``RO`` form."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     script = server.scripting.from_source(args[1])
@@ -99,7 +99,7 @@ def eval_(server: Services, session: Session, args: Arguments) -> Reply | Wait:
     read_only="Runs a cached Lua script that may not write.",
 )
 def evalsha(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the script returns; a command that would write fails in the ``RO`` form."""
+    """What the script returns; a command that would write fails in the ``RO`` form."""
     server.state.timings.announce_script(session, args)
     keys, arguments = _keys_and_arguments(args)
     script = server.scripting.cached(args[1])
@@ -132,7 +132,7 @@ def script_load(server: Services, session: Session, args: Arguments) -> Reply:
     tips=["request_policy:all_shards", "response_policy:agg_logical_and"],
 )
 def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
-    """Answer one for each script that is there, zero for the others."""
+    """1 for each script that is there, 0 for the others."""
     return [int(server.scripting.knows(sha1)) for sha1 in args[2:]]
 
 
@@ -145,7 +145,7 @@ def script_exists(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("6.2.0", "The modes `ASYNC` and `SYNC`.")],
 )
 def script_flush(server: Services, session: Session, args: Arguments) -> Reply:
-    """Forgets every script, at once in either mode."""
+    """OK; every script is forgotten at once in either mode."""
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in _FLUSH_MODES):
         raise CommandError(script_errors.SCRIPT_FLUSH_MODE)
     server.scripting.flush()
@@ -159,7 +159,7 @@ def script_flush(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_ON_ONE_SHARD,
 )
 def script_kill(server: Services, session: Session, args: Arguments) -> Reply:
-    """The client of the script gets an error."""
+    """OK; the client of the script gets an error."""
     server.scripting.kill()
     return OK
 
@@ -171,7 +171,7 @@ def script_kill(server: Services, session: Session, args: Arguments) -> Reply:
     syntax="<YES | SYNC | NO>",
 )
 def script_debug(server: Services, session: Session, args: Arguments) -> Reply:
-    """An error, unless it is to be off."""
+    """OK to NO, an error to the others."""
     mode = args[2].upper()
     if mode == b"NO":
         return OK
@@ -212,7 +212,7 @@ help_command("SCRIPT", since="5.0.0", text=_SCRIPT_HELP)
     notes=_UNKNOWN,
 )
 def fcall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Answer with what the function returns; the ``RO`` form is for those that do not write."""
+    """What the function returns; the ``RO`` form is for those that do not write."""
     server.state.timings.announce_script(session, args)
     functions = server.scripting.functions
     function = functions.find(args[1])
@@ -263,7 +263,7 @@ def function_delete(server: Services, session: Session, args: Arguments) -> Repl
     tips=["nondeterministic_output_order"],
 )
 def function_list(server: Services, session: Session, args: Arguments) -> Reply:
-    """Answer a map for each library, with its functions and, if asked for, its code."""
+    """A map for each library, with its functions and, if asked for, its code."""
     allowed = {b"LIBRARYNAME", b"WITHCODE"}
     pattern = b"*"
     words = iter(args[2:])
@@ -310,7 +310,7 @@ def _function(function: Function) -> Reply:
     tips=_ON_ALL_SHARDS,
 )
 def function_flush(server: Services, session: Session, args: Arguments) -> Reply:
-    """Removes them at once in either mode."""
+    """OK; they are removed at once in either mode."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("function", args[1]))
     if len(args) == 3 and args[2].upper() not in _FLUSH_MODES:
@@ -338,7 +338,7 @@ def function_dump(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_ON_ALL_SHARDS,
 )
 def function_restore(server: Services, session: Session, args: Arguments) -> Reply:
-    """All of them, or none and an error."""
+    """OK, and all of them are loaded; or an error, and none is."""
     if len(args) > 4:
         raise CommandError(errors.bad_subcommand("function", args[1]))
     policy = args[3].upper() if len(args) == 4 else b"APPEND"
@@ -381,7 +381,7 @@ def function_stats(server: Services, session: Session, args: Arguments) -> Reply
     tips=_ON_ONE_SHARD,
 )
 def function_kill(server: Services, session: Session, args: Arguments) -> Reply:
-    """The client of the function gets an error."""
+    """OK; the client of the function gets an error."""
     server.scripting.functions.kill()
     return OK
 

@@ -42,8 +42,8 @@ def time_(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("7.0.0", "The modifiers `NOW`, `FORCE` and `ABORT`.")],
 )
 def shutdown(server: Services, session: Session, args: Arguments) -> Reply:
-    """Ends the server, without a reply. It waits for its replicas unless it shall do so NOW; that
-    cannot be aborted."""
+    """Nothing: the server ends. It waits for its replicas unless it shall do so NOW; that cannot be
+    aborted."""
     words = [arg.upper() for arg in args[1:]]
     given = set(words)
     if not given <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"}:

@@ -81,7 +81,7 @@ _OTHERS: Final = (
 
 
 def refuse(server: Services, session: Session, args: Arguments) -> Reply:
-    """Raise the error of a server outside a cluster."""
+    """An error: the server is outside a cluster."""
     raise CommandError(server_errors.CLUSTER_DISABLED)
 
 

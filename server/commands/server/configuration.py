@@ -66,7 +66,7 @@ def _matching(config: Config, pattern: bytes) -> Iterator[tuple[str, str]]:
     history=[("7.0.0", "Several settings in one call.")],
 )
 def config_set(server: Services, session: Session, args: Arguments) -> Reply:
-    """Changes all the settings named, or none if one of them cannot be changed."""
+    """OK, and all the settings named are changed; or an error, and none is."""
     given = args[2:]
     if len(given) % 2:
         raise CommandError(errors.SYNTAX)
@@ -101,7 +101,7 @@ def _changeable(name: bytes, before: dict[str, str]) -> str:
 
 @command("CONFIG RESETSTAT", summary="Sets the counters of INFO to zero.", tips=_EVERYWHERE)
 def config_resetstat(server: Services, session: Session, args: Arguments) -> Reply:
-    """Forgets what has been counted since the start."""
+    """OK."""
     forget_counts(server)
     return OK
 
@@ -120,7 +120,7 @@ def forget_counts(server: Services) -> None:
     tips=_EVERYWHERE,
 )
 def config_rewrite(server: Services, session: Session, args: Arguments) -> Reply:
-    """Brings the file that the server was started with up to date."""
+    """OK, once the file that the server was started with is up to date."""
     config = server.state.config
     if config.file is None:
         raise CommandError(server_errors.CONFIG_NO_FILE)

@@ -49,7 +49,7 @@ _flush = partial(
 
 @_flush("FLUSHDB", summary="Empties the database.")
 def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Removes every key of the database."""
+    """OK; every key of the database is gone."""
     later = _is_async(args)
     session.db.flush()
     return _flushed(server, session, later)
@@ -57,7 +57,7 @@ def flushdb(server: Services, session: Session, args: Arguments) -> Reply | Wait
 
 @_flush("FLUSHALL", summary="Empties every database.")
 def flushall(server: Services, session: Session, args: Arguments) -> Reply | Wait:
-    """Removes every key there is."""
+    """OK; no database has a key any more."""
     later = _is_async(args)
     for database in server.state.keyspace.databases:
         database.flush()
@@ -93,7 +93,7 @@ def _flushed(server: Services, session: Session, later: bool) -> Reply | Wait:
     categories="keyspace dangerous",
 )
 def swapdb(server: Services, session: Session, args: Arguments) -> Reply:
-    """Clients of one database see the other's keys from now on."""
+    """OK; clients of one database see the other's keys from now on."""
     first = _index(args[1], key_errors.INVALID_FIRST_DB)
     second = _index(args[2], key_errors.INVALID_SECOND_DB)
     keyspace = server.state.keyspace
@@ -123,7 +123,7 @@ def _index(arg: bytes, error: str) -> int:
     complexity="O(N) in the number of entries in all databases.",
 )
 def save(server: Services, session: Session, args: Arguments) -> Reply:
-    """Saves before it answers."""
+    """OK, once everything is saved."""
     persistence = server.persistence
     if persistence.rewriting.in_progress:
         raise CommandError(server_errors.SAVE_IN_PROGRESS)
@@ -143,7 +143,7 @@ def save(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("3.2.2", "The option `SCHEDULE`.")],
 )
 def bgsave(server: Services, session: Session, args: Arguments) -> Reply:
-    """BGSAVE [SCHEDULE]: begins to save, or says why it cannot."""
+    """A line that saving has begun; or an error that says why it cannot."""
     if [arg.upper() for arg in args[1:]] not in ([], [b"SCHEDULE"]):
         raise CommandError(errors.SYNTAX)
     rewriting = server.persistence.rewriting
@@ -162,7 +162,7 @@ def bgsave(server: Services, session: Session, args: Arguments) -> Reply:
     summary="Rewrites the append-only file to what it comes to, in the background.",
 )
 def bgrewriteaof(server: Services, session: Session, args: Arguments) -> Reply:
-    """Begins a rewrite, or lets it begin after the save that is going on."""
+    """A line that a rewrite has begun, or will after the save that is going on."""
     rewriting = server.persistence.rewriting
     if rewriting.in_progress and not rewriting.is_save:
         raise CommandError(server_errors.REWRITE_IN_PROGRESS)
@@ -193,5 +193,5 @@ def _begin(server: Services, session: Session, *, is_save: bool) -> str:
     tips=["nondeterministic_output"],
 )
 def lastsave(server: Services, session: Session, args: Arguments) -> Reply:
-    """LASTSAVE: Unix time in seconds; that of the start, if there was none."""
+    """Unix time in seconds; that of the start, if there was none."""
     return server.persistence.rewriting.saved_ms // 1000

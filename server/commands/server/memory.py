@@ -312,7 +312,7 @@ def memory_doctor(server: Services, session: Session, args: Arguments) -> Reply:
     tips=_TIPS,
 )
 def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> Reply:
-    """Say that there are none."""
+    """A line that there are none."""
     return Verbatim(b"The memory allocator keeps no statistics")
 
 
@@ -323,6 +323,6 @@ def memory_malloc_stats(server: Services, session: Session, args: Arguments) -> 
     tips=("request_policy:all_shards", "response_policy:all_succeeded"),
 )
 def memory_purge(server: Services, session: Session, args: Arguments) -> Reply:
-    """Always OK, whatever there was to give."""
+    """OK, whatever there was to give."""
     process.give_memory_back()
     return OK

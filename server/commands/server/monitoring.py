@@ -35,7 +35,9 @@ container(
     history=[("4.0.0", "The client's address and name."), ("8.10.0", "The number of arguments.")],
 )
 def slowlog_get(server: Services, session: Session, args: Arguments) -> Reply:
-    """The last entries of the log: ten, or as many as are asked for; all for -1."""
+    """The last ten entries of the log, or as many as are asked for; all for -1. Of each its number,
+    Unix time, microseconds, arguments, the client's address and name, and how many arguments it
+    had."""
     if len(args) > 3:
         raise CommandError(errors.bad_subcommand("slowlog", args[1]))
     count = integer(args[2], server_errors.SLOWLOG_COUNT) if len(args) == 3 else _USUAL_COUNT
@@ -75,7 +77,7 @@ def slowlog_len(server: Services, session: Session, args: Arguments) -> Reply:
     tips=("request_policy:all_nodes", "response_policy:all_succeeded"),
 )
 def slowlog_reset(server: Services, session: Session, args: Arguments) -> Reply:
-    """Forgets every entry; the numbers of later ones go on from where they were."""
+    """OK; the numbers of later ones go on from where they were."""
     server.state.timings.slow_log.entries.clear()
     return OK
 
@@ -102,7 +104,7 @@ help_command("SLOWLOG", since="6.2.0", text=_SLOWLOG_HELP)
     summary="Shows every command that the server runs, as it runs.",
 )
 def monitor(server: Services, session: Session, args: Arguments) -> Reply:
-    """Shows the client every command, until RESET or the end of the connection; a client that
+    """OK, then a line for each command, until RESET or the end of the connection; a client that
     monitors already gets no reply."""
     if session.executing:
         raise CommandError(server_errors.MONITOR_NOT_HERE)

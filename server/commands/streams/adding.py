@@ -197,7 +197,7 @@ def _within(arg: bytes, highest: int, error: str) -> int:
     keys=[KeySpec("RW update")],
 )
 def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
-    """XCFGSET key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]: OK."""
+    """OK; an error if there is no such stream."""
     if len(args) == 2:
         raise CommandError(stream_errors.XCFGSET_NOTHING)
     duration: int | None = None
@@ -229,7 +229,7 @@ def xcfgset(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RW update")],
 )
 def xidmprecord(server: Services, session: Session, args: Arguments) -> Reply:
-    """XIDMPRECORD key pid iid id: OK, also if that is recorded already."""
+    """OK, also if that is recorded already."""
     _, key, producer, iid, text = args
     if not producer:
         raise CommandError(stream_errors.XIDMPRECORD_EMPTY_PRODUCER)
@@ -278,7 +278,8 @@ def _resolve_id(stream: Stream, wanted: tuple[int, bool] | None, now: int) -> in
     ],
 )
 def xadd(server: Services, session: Session, args: Arguments) -> Reply:
-    """XADD key [options] <* | id> field value [field value ...]: the new entry's ID."""
+    """The new entry's ID; null with NOMKSTREAM if there is no stream. With an idempotent ID that is
+    known, the ID of its entry."""
     db = session.db
     keyspace = db.keyspace
     plain = args[2] == b"*" and len(args) % 2

@@ -272,7 +272,8 @@ def _head(stream: Stream, due_ms: int) -> Fields:
     ],
 )
 def xinfo_stream(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XINFO STREAM key [FULL [COUNT n]]: the stream's fields."""
+    """A map of the stream's counters, with its first and last entry; with FULL its entries and
+    groups."""
     stream = _stream_of(session.db, args[2])
     count = _full_count(args)
     fields = _head(stream, session.db.keyspace.due_ms)
@@ -315,7 +316,7 @@ def _edges(stream: Stream) -> Fields:
     history=[("7.0.0", "entries-read and lag.")],
 )
 def xinfo_groups(server: Services, session: Session, args: Arguments) -> Reply:
-    """XINFO GROUPS key: the fields of each group."""
+    """A map for each group: consumers, pending entries, last-delivered-id and lag."""
     stream = _stream_of(session.db, args[2])
     groups = stream.groups_in_order()
     return array([_group_map(stream, group, session.resp3) for group in groups])
@@ -355,7 +356,8 @@ def _number(value: int | None, resp3: bool) -> bytes:
     history=[("7.2.0", "inactive; idle means time since any attempt.")],
 )
 def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XINFO CONSUMERS key group: the fields of each consumer."""
+    """A map for each consumer: its pending entries, and the milliseconds since it last asked for
+    some, and since it last got some."""
     stream = _stream_of(session.db, args[2])
     group = stream.groups.get(args[3])
     if group is None:

@@ -331,7 +331,7 @@ def _keys(args: Arguments) -> list[bytes] | None:
     keys=[KeySpec("RO access", keyword="STREAMS", last=-1, limit=2, find=_keys)],
 )
 def xread(server: Services, session: Session, args: Arguments) -> Reply | Wait | Steps:
-    """XREAD [COUNT n] [BLOCK ms] STREAMS key ... id ...: entries by stream, or null."""
+    """The entries of each stream that has some; null if none has, or the time is over."""
     options = options_of(session, args, grouped=False)
     db = session.db
     deadline = options.deadline(db.keyspace.now_ms)

@@ -32,7 +32,7 @@ from storage.keyspace.databases import Database
     keys=[KeySpec("RW delete")],
 )
 def xdel(server: Services, session: Session, args: Arguments) -> Reply:
-    """XDEL key id [id ...]: how many entries were removed."""
+    """How many entries were removed."""
     stream = session.db.stream(args[1])
     if stream is None:
         return 0
@@ -95,7 +95,7 @@ def delete_by_policy(db: Database, key: bytes, stream: Stream, entry_id: int, po
     keys=[KeySpec("RW delete")],
 )
 def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
-    """XDELEX key [policy] IDS numids id [id ...]: 1, 2 or -1 for each ID."""
+    """For each ID 1 (removed), 2 (kept, as a group still needs it) or -1 (no such entry)."""
     policy, wanted = parse_ids_block(args, 2)
     db, key = session.db, args[1]
     stream = db.stream(key)
@@ -113,7 +113,7 @@ def xdelex(server: Services, session: Session, args: Arguments) -> Reply:
     keys=[KeySpec("RO")],
 )
 def xlen(server: Services, session: Session, args: Arguments) -> Reply:
-    """XLEN key: the number of entries."""
+    """The number of entries; 0 for no key."""
     stream = session.db.stream_to_read(args[1])
     return 0 if stream is None else stream.log.length
 
@@ -157,7 +157,7 @@ def _count_option(args: Arguments) -> int | None:
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
 def xrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XRANGE key start end [COUNT count]: the entries, ascending."""
+    """The entries, ascending: of each its ID, and its fields and values in turn."""
     return _range(session, args, 2, 3)
 
 
@@ -172,7 +172,7 @@ def xrange(server: Services, session: Session, args: Arguments) -> Reply | Steps
     history=[("6.2.0", "Bounds that exclude their ID.")],
 )
 def xrevrange(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """XREVRANGE key end start [COUNT count]: the entries, descending."""
+    """The entries, descending: of each its ID, and its fields and values in turn."""
     return _range(session, args, 3, 2)
 
 
@@ -205,7 +205,7 @@ def _position_options(args: Arguments, entry_id: int) -> tuple[int | None, int]:
     history=[("7.0.0", "ENTRIESADDED and MAXDELETEDID.")],
 )
 def xsetid(server: Services, session: Session, args: Arguments) -> Reply:
-    """XSETID key last-id [ENTRIESADDED n] [MAXDELETEDID id]: OK."""
+    """OK; an error if the last entry has a higher ID."""
     entry_id = ids.parse(args[2])
     added, deleted = _position_options(args, entry_id)
     db = session.db

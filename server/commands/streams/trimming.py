@@ -140,7 +140,7 @@ def acknowledge_everywhere(db: Database, key: bytes, references: dict[bytes, lis
     history=[("6.2.0", "MINID and LIMIT."), ("8.2.0", "KEEPREF, DELREF and ACKED.")],
 )
 def xtrim(server: Services, session: Session, args: Arguments) -> Reply:
-    """XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]: how many entries were removed."""
+    """How many entries were removed."""
     options = TrimOptions()
     at = 2
     while at < len(args):

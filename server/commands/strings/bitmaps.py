@@ -182,7 +182,7 @@ def getbit(server: Services, session: Session, args: Arguments) -> Reply:
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
 def bitcount(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """How many are set, in the string or in a part of it."""
+    """How many bits are set, in the string or in a part of it."""
     start, end, unit = 0, INT64_MAX, 8
     if len(args) > 2:
         if len(args) not in (4, 5):
@@ -206,7 +206,7 @@ def bitcount(server: Services, session: Session, args: Arguments) -> Reply | Ste
     history=[("7.0.0", "The options `BYTE` and `BIT`.")],
 )
 def bitpos(server: Services, session: Session, args: Arguments) -> Reply | Steps:
-    """Its place, -1 if there is none. Without an end, zeros follow the string."""
+    """The place of the bit, -1 if there is none. Without an end, zeros follow the string."""
     bit = integer(args[2])
     if bit not in (0, 1):
         raise CommandError(string_errors.BITPOS_VALUE)

@@ -442,7 +442,10 @@ def _check_length(server: Services, length: int) -> None:
     keys=[KeySpec("RO access")],
 )
 def digest(server: Services, session: Session, args: Arguments) -> Reply:
-    """Sixteen hexadecimal digits, or null. 512 MB take 25 ms, so it is one step."""
+    """Sixteen hexadecimal digits, or null for no key.
+
+    512 MB take 25 ms, so it is one step.
+    """
     value = session.db.string_to_read(args[1], touch=not session.no_touch)
     return None if value is None else bulk(b"%016x" % xxh3_64_intdigest(value))
 

@@ -418,7 +418,7 @@ def _trace_status(server: Services) -> Reply:
     protected=True,
 )
 def debug(server: Services, session: Session, args: Arguments) -> Outcome:
-    """Runs a subcommand; one that is unknown, or has another shape, is an error."""
+    """What the subcommand answers; one that is unknown, or has another shape, is an error."""
     name = args[1].upper()
     if name == b"HELP" and len(args) == 2:
         calls = [call for name in sorted(SUBCOMMANDS) for call in SUBCOMMANDS[name].calls]
