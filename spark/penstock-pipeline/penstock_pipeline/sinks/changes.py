@@ -29,8 +29,9 @@ class Changes:
 
     ``append`` adds them. ``upsert`` replaces the row of the same ``keys`` or adds one, and removes
     it where the SQL condition ``delete_when`` is true; ``delete`` removes it always. Of several
-    rows of a key in a batch the last one counts: by ``order_by``, or else by the column ``id``,
-    which then holds the IDs of entries. ``without`` are columns that are not written.
+    rows of a key in a batch the last one counts: by ``order_by``, in which the row in the table
+    has to be no higher, too, or else by the column ``id``, which then holds the IDs of entries.
+    ``without`` are columns that are not written.
     """
 
     mode: str = APPEND
@@ -88,9 +89,10 @@ def _check(table: Table, changes: Changes) -> None:
         table.wrong("delete_when", f"is for mode = 'upsert'; the mode is '{mode}'")
     if changes.delete_when is not None and not changes.delete_when.strip():
         table.wrong("delete_when", "is empty")
+    needed = {name.lower(): key for key in ("order_by", "keys") for name in getattr(changes, key)}
     for column in changes.without:
-        if column.lower() in (key.lower() for key in changes.keys):
-            table.wrong("without", f"names '{column}', which is one of 'keys'")
+        if of := needed.get(column.lower()):
+            table.wrong("without", f"names '{column}', which is one of '{of}'; leave it out here")
 
 
 # --- Rows ----------------------------------------------------------------------------------------

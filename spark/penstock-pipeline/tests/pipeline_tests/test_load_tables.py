@@ -79,7 +79,11 @@ storage = {{ aws_secret_access_key = "${{SECRET}}", allow_http = true }}
         ('keys = ["k"]\ndelete_when = " "', 9, "sink[1].delete_when: is empty"),
         (
             'keys = ["k"]\nwithout = ["K"]',
-            *(9, "sink[1].without: names 'K', which is one of 'keys'"),
+            *(9, "sink[1].without: names 'K', which is one of 'keys'; leave it out here"),
+        ),
+        (
+            'keys = ["k"]\norder_by = ["at"]\nwithout = ["At"]',
+            *(10, "sink[1].without: names 'At', which is one of 'order_by'; leave it out here"),
         ),
         ('schema = "free"', 8, "sink[1].schema: is 'free'; allowed: evolve, freeze"),
         (
