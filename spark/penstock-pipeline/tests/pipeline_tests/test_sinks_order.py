@@ -92,3 +92,20 @@ def test_in_mode_delete_a_row_of_a_lower_order_removes_nothing(table: Kept, writ
     coming = {"lower": (9, "y"), "equal": (10, "x"), "higher": (11, "x")}
     write(gone, 1, [row(key, order, "") for key, order in coming.items()], COLUMNS)
     assert table.column("v") == {"lower": "lower"}
+
+
+def test_a_deletion_that_leaves_its_order_is_newer_than_late_rows(
+    table: Kept, write: Write
+) -> None:
+    sink = replace(table.sink, changes=replace(UPSERT, late_deletes="deleted"))
+    write(sink, 0, [row("late", (1, "x"), "a"), row("null", (None, "x"), "a")], COLUMNS)
+    gone = [(key, (10, "x")) for key in ("late", "first", "again")] + [("null", (None, "x"))]
+    for number in (1, 1, 2):
+        write(sink, number, [row(key, order, "b", "d") for key, order in gone], COLUMNS)
+        found = {key: value and float(value) for key, value in table.column("deleted").items()}
+        assert found == dict.fromkeys(("late", "first", "again"), 10.0)
+    orders = {"late": (9, "y"), "first": (10, "w"), "again": (10, "y"), "null": (1, "x")}
+    write(sink, 3, [row(key, order, "c") for key, order in orders.items()], COLUMNS)
+    assert table.column("v") == {"late": "b", "first": "b", "again": "c", "null": "c"}
+    live = {key for key, value in table.column("deleted").items() if value is None}
+    assert live == {"again", "null"}
