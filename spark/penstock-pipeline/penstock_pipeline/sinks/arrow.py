@@ -14,7 +14,7 @@ _ROW = "__row"
 
 
 class Split(NamedTuple):
-    """The rows of a batch with keys: those to write, and the keys of those to remove."""
+    """The rows of a batch with keys: those to write, and keys and order of those to remove."""
 
     written: pa.Table
     removed: pa.Table
@@ -34,13 +34,14 @@ def split(rows: pa.Table, changes: Changes, sink: str) -> Split:
                 "key; make it required in [parse.columns], or leave such rows out in SQL"
             )
     rows = last_of_keys(rows, keys, changes, sink)
+    kept = list(dict.fromkeys([*keys, *named(rows, changes.order_by)]))
     if changes.mode == DELETE:
-        return Split(rows.slice(0, 0).select(keys), rows.select(keys))
+        return Split(rows.slice(0, 0).select(kept), rows.select(kept))
     removed = rows.slice(0, 0)
     if REMOVE in rows.column_names:
         removed = rows.filter(rows[REMOVE])
         rows = rows.filter(pc.invert(rows[REMOVE])).drop_columns([REMOVE])
-    return Split(rows, removed.select(keys))
+    return Split(rows, removed.select(kept))
 
 
 def last_of_keys(rows: pa.Table, keys: list[str], changes: Changes, sink: str) -> pa.Table:
@@ -65,6 +66,16 @@ def last_of_keys(rows: pa.Table, keys: list[str], changes: Changes, sink: str) -
             "order_by, or all columns of GROUP BY in keys"
         )
     return rows.take(last.combine_chunks().sort())
+
+
+def not_below(rows: pa.Table, stored: pa.Table, changes: Changes, sink: str) -> pa.Array:
+    """Whether each row, of keys and order alone, has no higher one of its keys among the stored."""
+    keys = named(rows, changes.keys)
+    both = pa.concat_tables([stored.select(rows.column_names).cast(rows.schema), rows])
+    both = both.append_column(_ROW, pa.array(range(len(both)), pa.int64()))
+    names = [name if name in (*keys, _ROW) else ORDER + name for name in both.column_names]
+    last = last_of_keys(both.rename_columns(names), keys, changes, sink)[_ROW]
+    return pc.is_in(both[_ROW][len(stored) :], last)
 
 
 def _sorted(order: pa.Table) -> pa.Array:

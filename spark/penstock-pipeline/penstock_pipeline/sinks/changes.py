@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock_pipeline.errors import NotWritable, reason
 from penstock_pipeline.sinks.base import Common, Sink
-from penstock_pipeline.toml_file import Choice, Names, Raw, Table
+from penstock_pipeline.toml_file import Choice, Key, Names, Raw, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +29,9 @@ class Changes:
 
     ``append`` adds them. ``upsert`` replaces the row of the same ``keys`` or adds one, and removes
     it where the SQL condition ``delete_when`` is true; ``delete`` removes it always. Of several
-    rows of a key in a batch the last one counts: by ``order_by``, or else by the column ``id``,
-    which then holds the IDs of entries. ``without`` are columns that are not written.
+    rows of a key in a batch the last one counts: by ``order_by``, in which the row in the table
+    has to be no higher, too, or else by the column ``id``, which then holds the IDs of entries.
+    ``without`` are columns that are not written; in ``late_deletes`` removed rows leave an order.
     """
 
     mode: str = APPEND
@@ -38,6 +39,7 @@ class Changes:
     order_by: tuple[str, ...] = ()
     delete_when: str | None = None
     without: tuple[str, ...] = ()
+    late_deletes: str | None = None
 
     @property
     def is_keyed(self) -> bool:
@@ -48,7 +50,8 @@ class Changes:
         """Return the text that a plan adds to the destination, with a space before it."""
         if not self.is_keyed:
             return ""
-        condition = f", deleted when {self.delete_when}" if self.delete_when else ""
+        gone = f"marked in {self.late_deletes}" if self.late_deletes else "deleted"
+        condition = f", {gone} when {self.delete_when}" if self.delete_when else ""
         return f" ({self.mode} by {', '.join(self.keys)}{condition})"
 
 
@@ -58,6 +61,7 @@ CHANGES: Final = (
     Choice("mode", allowed=(APPEND, UPSERT, DELETE)),
     Raw("delete_when"),
     Names("without"),
+    Key("late_deletes"),
 )
 SCHEMA: Final = Choice("schema", EVOLVE, allowed=(EVOLVE, FREEZE))
 
@@ -88,9 +92,12 @@ def _check(table: Table, changes: Changes) -> None:
         table.wrong("delete_when", f"is for mode = 'upsert'; the mode is '{mode}'")
     if changes.delete_when is not None and not changes.delete_when.strip():
         table.wrong("delete_when", "is empty")
+    if changes.late_deletes and not (changes.delete_when and changes.order_by):
+        table.wrong("late_deletes", "needs 'delete_when' and 'order_by'")
+    needed = {name.lower(): key for key in ("order_by", "keys") for name in getattr(changes, key)}
     for column in changes.without:
-        if column.lower() in (key.lower() for key in changes.keys):
-            table.wrong("without", f"names '{column}', which is one of 'keys'")
+        if of := needed.get(column.lower()):
+            table.wrong("without", f"names '{column}', which is one of '{of}'; leave it out here")
 
 
 # --- Rows ----------------------------------------------------------------------------------------
@@ -119,6 +126,8 @@ def check_changes(frame: DataFrame, sink: Sink, changes: Changes) -> None:
                     f"{key} names '{column}', which table '{sink.origin}' does not have; it has "
                     f"{', '.join(frame.columns)}"
                 )
+    if (late := changes.late_deletes) and late.lower() in types:
+        raise sink.error(f"late_deletes names '{late}', which table '{sink.origin}' has already")
     for column in changes.keys:
         kind = types[column.lower()]
         if kind not in _KEY_TYPES and not kind.startswith(_KEY_PREFIXES):
@@ -162,6 +171,11 @@ def collect(frame: DataFrame, sink: Sink, changes: Changes) -> pa.Table:
     if changes.is_keyed:
         if changes.delete_when is not None:
             condition = F.expr(f"coalesce(({changes.delete_when}), false)")
+            if changes.late_deletes:
+                # Without an order it would be older than all that comes: then nothing has to stay.
+                order = _order(frame, changes)[0]
+                frame = frame.withColumn(changes.late_deletes, F.when(condition, order))
+                condition &= order.isNull()
             frame = frame.withColumn(REMOVE, condition)
         for number, column in enumerate(_order(frame, changes)):
             frame = frame.withColumn(f"{ORDER}{number}", column)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -32,6 +33,8 @@ class Database(ABC):
     """The type of a text that is a key, if it is another one than that of other texts."""
     types: ClassVar[dict[str, str]]
     """The type of a column for each type of Arrow, and for ``decimal``."""
+    orders: ClassVar[dict[str, str]]
+    """How columns compare as in Spark, by types of Arrow, where they do not by themselves."""
     name: ClassVar[str]
     """What people call it."""
     refused: ClassVar[tuple[str, ...]] = ("YEARS",)
@@ -51,9 +54,12 @@ class Database(ABC):
     def connect(self) -> Any:
         """A connection, on which a transaction begins with the first statement."""
 
-    @abstractmethod
-    def upsert(self, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """Return the end of an INSERT that replaces rows of the same keys; names are quoted."""
+    def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], when: str) -> str:
+        """Return the end of an INSERT from ``excluded`` that replaces rows; names are quoted."""
+        changed = [column for column in columns if column not in keys]
+        updates = ", ".join(f"{column} = excluded.{column}" for column in changed)
+        what = f"UPDATE SET {updates} WHERE {when}" if updates else "NOTHING"
+        return f"ON CONFLICT ({', '.join(keys)}) DO {what}"
 
     def begin(self, cursor: Any) -> None:  # noqa: B027
         """Begins a transaction, where the first statement does not."""
@@ -97,6 +103,7 @@ class Postgres(Database):
     module = "psycopg"
     name = "PostgreSQL"
     refused = ("YEARS", "NUL")
+    orders: ClassVar = {"string": 'CAST({} AS text) COLLATE "C"'}
     types: ClassVar = {
         "bool": "boolean",
         "int8": "smallint",
@@ -124,10 +131,6 @@ class Postgres(Database):
         connection.commit()
         return connection
 
-    def upsert(self, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """ON CONFLICT."""
-        return on_conflict(columns, keys)
-
     def insert(self, cursor: Any, table: str, columns: Sequence[str], rows: Rows) -> None:
         """Adds rows with COPY."""
         with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy:
@@ -144,6 +147,7 @@ class Sqlite(Database):
     refused = ("YEARS", "NAN")
     mark = "?"
     lock = ""
+    orders: ClassVar = {"string": "{} COLLATE BINARY", "decimal128": "{} COLLATE decimals"}
     types: ClassVar = {
         **dict.fromkeys(("bool", "int8", "int16", "int32", "int64"), "INTEGER"),
         **dict.fromkeys(("float", "double"), "REAL"),
@@ -159,26 +163,22 @@ class Sqlite(Database):
         with closing(connection.cursor()) as cursor:
             # A batch is noted in Spark's checkpoint after this, so it has to be on the disk.
             cursor.execute("PRAGMA synchronous = FULL")
+        connection.create_collation("decimals", lambda a, b: int(Decimal(a).compare(Decimal(b))))
         return connection
 
     def begin(self, cursor: Any) -> None:
         """A transaction that is alone from its first statement on."""
         cursor.execute("BEGIN IMMEDIATE")
 
-    def upsert(self, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """ON CONFLICT, after a WHERE, without which it would be read as the ON of a join."""
-        return f"WHERE true {on_conflict(columns, keys)}"
-
     def value(self, value: Any) -> Any:
-        """Times, dates and decimals as texts that sort like them."""
+        """Times and dates as texts that sort like them, decimals as texts."""
         import datetime as dt
-        import decimal
 
         if isinstance(value, dt.datetime):
             return value.replace(tzinfo=None).isoformat(" ", "microseconds")
         if isinstance(value, dt.date):
             return value.isoformat()
-        return str(value) if isinstance(value, decimal.Decimal) else value
+        return str(value) if isinstance(value, Decimal) else value
 
 
 class Mysql(Database):
@@ -190,6 +190,7 @@ class Mysql(Database):
     quotes = "`"
     # An index on texts needs a length.
     key_text = "varchar(255)"
+    orders: ClassVar = {"string": "CAST({} AS BINARY)"}
     types: ClassVar = {
         "bool": "boolean",
         "int8": "tinyint",
@@ -223,10 +224,10 @@ class Mysql(Database):
             ssl={"ca": file} if file else None,
         )
 
-    def upsert(self, columns: Sequence[str], keys: Sequence[str]) -> str:
+    def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str], when: str) -> str:
         """ON DUPLICATE KEY, in the form that MariaDB knows, too."""
         changed = [column for column in columns if column not in keys] or keys[:1]
-        updates = ", ".join(f"{column} = VALUES({column})" for column in changed)
+        updates = ", ".join(f"{c} = IF({when}, excluded.{c}, {table}.{c})" for c in changed)
         return f"ON DUPLICATE KEY UPDATE {updates}"
 
     def is_unique(self, cursor: Any, table: str, keys: Sequence[str]) -> bool:
@@ -242,14 +243,6 @@ class Mysql(Database):
     def value(self, value: Any) -> Any:
         """Times without their zone, which is UTC."""
         return value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value
-
-
-def on_conflict(columns: Sequence[str], keys: Sequence[str]) -> str:
-    """The clause of PostgreSQL and SQLite."""
-    changed = [column for column in columns if column not in keys]
-    updates = ", ".join(f"{column} = excluded.{column}" for column in changed)
-    what = f"UPDATE SET {updates}" if updates else "NOTHING"
-    return f"ON CONFLICT ({', '.join(keys)}) DO {what}"
 
 
 KINDS: Final[dict[str, type[Database]]] = {

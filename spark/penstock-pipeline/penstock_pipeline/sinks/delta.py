@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from penstock_pipeline.errors import NotWritable
 from penstock_pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock_pipeline.sinks.changes import REMOVE, read_changes
-from penstock_pipeline.sinks.table import LakeSink, first_line
+from penstock_pipeline.sinks.table import LakeSink, first_line, not_above
 from penstock_pipeline.toml_file import Names, Parsed, Place, Table, Texts, duration
 from pyspark_redis_streams.batches import BatchMark
 
@@ -198,17 +198,19 @@ class DeltaSink(LakeSink):
         removed = removed.append_column(REMOVE, pa.array([True] * len(removed)))
         source = pa.concat_tables([written, removed], promote_options="default")
         keys = named(source, self.changes.keys)
+        order = map(_quoted, named(source, self.changes.order_by))
+        last = not_above([(f"t.{column}", f"s.{column}") for column in order])
         merge = table.merge(
             source,
             " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in keys),
             source_alias="s",
             target_alias="t",
             commit_properties=self._commit(batch),
-        ).when_matched_delete(f"s.{REMOVE}")
+        ).when_matched_delete(f"s.{REMOVE} AND {last}")
         if len(written):
-            condition = f"NOT s.{REMOVE}"
-            merge = merge.when_matched_update_all(condition, except_cols=[REMOVE])
-            merge = merge.when_not_matched_insert_all(condition, except_cols=[REMOVE])
+            kept = f"NOT s.{REMOVE}"
+            merge = merge.when_matched_update_all(f"{kept} AND {last}", except_cols=[REMOVE])
+            merge = merge.when_not_matched_insert_all(kept, except_cols=[REMOVE])
         merge.execute()
         self._note(batch)
 

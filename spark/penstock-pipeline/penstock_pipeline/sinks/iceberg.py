@@ -106,23 +106,38 @@ class IcebergSink(LakeSink):
 
     def commit(self, opened: Any, rows: pa.Table, removed: pa.Table | None, batch: Batch) -> None:
         """Removes the rows of all keys, adds the new ones, and notes the batch, all in one."""
-        from penstock_pipeline.sinks.arrow import completed, fitted
+        from penstock_pipeline.sinks.arrow import completed
 
         table, rows = self._prepared(opened, rows)
         noted = {"penstock.query": f"{batch.query}/{self.name}"}
         noted["penstock.batch"] = str(batch.number)
         with table.transaction() as transaction:
             if removed is not None:
-                removed = fitted(removed, table.schema().as_arrow(), self.schema, self.name).rows
+                rows, keys = self._last(table, rows, removed)
                 # Nothing to remove is nothing to be warned of: most rows of an upsert are new.
                 warnings.filterwarnings("ignore", "Delete operation did not match any records")
-                keys = _both(removed, rows.select(removed.column_names))
-                transaction.delete(has_keys(keys), snapshot_properties=noted)
+                if len(keys):
+                    transaction.delete(has_keys(keys), snapshot_properties=noted)
             if len(rows):
                 whole = completed(rows, table.schema().as_arrow(), self.name)
                 transaction.append(whole, snapshot_properties=noted)
             marks = (str(batch.number), batch.end)
             transaction.set_properties(dict(zip(self._properties(batch), marks, strict=True)))
+
+    def _last(self, table: IcebergTable, rows: pa.Table, removed: pa.Table) -> list[pa.Table]:
+        """The rows of which the table has no higher one, and their keys with those to remove."""
+        import pyarrow as pa
+
+        from penstock_pipeline.sinks.arrow import fitted, named, not_below
+
+        removed = fitted(removed, table.schema().as_arrow(), self.schema, self.name).rows
+        both = pa.concat_tables([removed, rows.select(removed.column_names).cast(removed.schema)])
+        keys = both.select(named(both, self.changes.keys))
+        if keys.num_columns < both.num_columns:
+            stored = table.scan(has_keys(keys), selected_fields=tuple(both.column_names)).to_arrow()
+            is_last = not_below(both, stored, self.changes, self.name)
+            rows, keys = rows.filter(is_last[len(removed) :]), keys.filter(is_last)
+        return [rows, keys]
 
     def _prepared(self, catalog: Catalog, rows: pa.Table) -> tuple[IcebergTable, pa.Table]:
         """The table, with all columns of the rows, and the rows in its types.
@@ -227,12 +242,6 @@ def _catalog(table: Table, properties: dict[str, str]) -> dict[str, str]:
         if value.startswith(prefix) and value != prefix:
             properties[key] = prefix + resolve(value.removeprefix(prefix), table.findings.folder)
     return properties
-
-
-def _both(first: pa.Table, second: pa.Table) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.concat_tables([first, second.cast(first.schema)])
 
 
 # --- Partitions ----------------------------------------------------------------------------------

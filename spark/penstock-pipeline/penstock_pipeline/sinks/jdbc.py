@@ -7,7 +7,7 @@ PostgreSQL, SQLite and MySQL are written through their Python drivers, exactly o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -16,7 +16,7 @@ from penstock_pipeline.errors import JARS, NotWritable, PipelineError
 from penstock_pipeline.sinks.base import Batch, Common, Sink, Surroundings
 from penstock_pipeline.sinks.changes import APPEND, EVOLVE, SCHEMA, Changes, read_changes
 from penstock_pipeline.sinks.databases import KINDS, Database, database
-from penstock_pipeline.sinks.table import TableSink, first_line
+from penstock_pipeline.sinks.table import TableSink, first_line, not_above
 from penstock_pipeline.toml_file import Key, Table, beside
 from pyspark_redis_streams.batches import BatchMark, is_written
 
@@ -70,7 +70,8 @@ class JdbcSink(TableSink):
 
     def open(self) -> Any:
         """The table, as the database knows it."""
-        return Target(self._database, self.place, self.changes.keys, self.name, self.schema)
+        keys, order = self.changes.keys, self.changes.order_by
+        return Target(self._database, self.place, keys, self.name, self.schema, order)
 
     def noted(self, opened: Any, batch: Batch) -> BatchMark | None:
         """The last batch that the database holds."""
@@ -203,7 +204,8 @@ _SLICE: Final = 10_000
 class Target(NamedTuple):
     """A table of a database, as its SQL names it, and the columns by which rows are found.
 
-    ``schema`` says whether the table may get columns.
+    ``schema`` says whether the table may get columns, ``order`` names those in which a row must not
+    be lower than that of its key in the table.
     """
 
     database: Database
@@ -211,6 +213,7 @@ class Target(NamedTuple):
     keys: tuple[str, ...]
     sink: str
     schema: str = EVOLVE
+    order: tuple[str, ...] = ()
 
     @property
     def register(self) -> str:
@@ -252,7 +255,7 @@ def write_batch(
 
 
 def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> dict[str, str]:
-    """Makes both tables if they are not there, and adds columns; the quoted names of the rows'.
+    """Makes both tables if they are not there, and adds columns; their quoted names.
 
     That is a step of its own, which a repetition finds done: MySQL changes no table in a
     transaction.
@@ -266,7 +269,7 @@ def _prepared(target: Target, connection: Any, cursor: Any, rows: pa.Table) -> d
             f"sink '{target.sink}': table {target.table} has no unique index of "
             f"{', '.join(target.keys)}, which 'keys' needs"
         )
-    return {name: quoted(known[name.lower()]) for name in rows.column_names}
+    return {name: quoted(column) for name, column in known.items()}
 
 
 def _prepare_register(target: Target, connection: Any, cursor: Any) -> None:
@@ -408,24 +411,38 @@ def _values(database: Database, batch: pa.RecordBatch) -> Iterator[tuple[Any, ..
 
 
 def _add(target: Target, cursor: Any, rows: pa.Table, columns: dict[str, str]) -> None:
-    names = [columns[name] for name in rows.column_names]
+    names = _quoted(columns, rows.column_names)
     _stage(target, cursor, _STAGED, rows, names)
     listed = ", ".join(names)
-    statement = f"INSERT INTO {target.table} ({listed}) SELECT {listed} FROM {_STAGED}"
+    statement = f"INSERT INTO {target.table} ({listed}) SELECT {listed} FROM {_STAGED} excluded"
     if target.keys:
-        statement += f" {target.database.upsert(names, _keys(target, columns))}"
+        keys, order = _quoted(columns, target.keys), _quoted(columns, target.order)
+        # MySQL compares with what has been set, so the column that counts most is the last.
+        changed = [name for name in names if name not in order] + order[::-1]
+        when = _not_above(target, rows, columns, "excluded")
+        # Without WHERE SQLite would take ON for that of a join.
+        statement += " WHERE true " + target.database.upsert(target.table, changed, keys, when)
     cursor.execute(statement)
 
 
 def _remove(target: Target, cursor: Any, rows: pa.Table, columns: dict[str, str]) -> None:
-    keys = [columns[name] for name in rows.column_names]
-    _stage(target, cursor, _REMOVED, rows, keys)
+    _stage(target, cursor, _REMOVED, rows, _quoted(columns, rows.column_names))
+    keys = _quoted(columns, target.keys)
     same = " AND ".join(f"{_REMOVED}.{key} = {target.table}.{key}" for key in keys)
+    same += f" AND {_not_above(target, rows, columns, _REMOVED)}"
     cursor.execute(
         f"DELETE FROM {target.table} WHERE EXISTS (SELECT 1 FROM {_REMOVED} WHERE {same})"
     )
 
 
-def _keys(target: Target, columns: dict[str, str]) -> list[str]:
-    names = {name.lower(): quoted for name, quoted in columns.items()}
-    return [names[key.lower()] for key in target.keys]
+def _not_above(target: Target, rows: pa.Table, columns: dict[str, str], given: str) -> str:
+    kinds = {field.name.lower(): str(field.type).partition("(")[0] for field in rows.schema}
+    pairs = []
+    for name in map(str.lower, target.order):
+        form, column = target.database.orders.get(kinds[name], "{}"), columns[name]
+        pairs.append((form.format(f"{target.table}.{column}"), form.format(f"{given}.{column}")))
+    return not_above(pairs)
+
+
+def _quoted(columns: dict[str, str], names: Iterable[str]) -> list[str]:
+    return [columns[name.lower()] for name in names]

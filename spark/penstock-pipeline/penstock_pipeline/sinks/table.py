@@ -152,3 +152,14 @@ def first_line(error: BaseException) -> str:
     """The first line of what an error says."""
     text = str(error).strip()
     return text.splitlines()[0] if text else repr(error)
+
+
+def not_above(columns: list[tuple[str, str]]) -> str:
+    """Return SQL: what is stored is not above what comes, in these columns, null below all."""
+    found = "true"
+    for stored, given in reversed(columns):
+        found = (
+            f"({stored} < {given} OR ({stored} IS NULL AND {given} IS NOT NULL) OR "
+            f"(({stored} = {given} OR ({stored} IS NULL AND {given} IS NULL)) AND {found}))"
+        )
+    return found

@@ -114,6 +114,26 @@ def write(spark: SparkSession) -> Callable[..., None]:
     return call
 
 
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL for a file of tests."""
+    pytest.importorskip("psycopg", reason="needs the extra `postgres`")
+    from pipeline_tests.databases import postgres
+
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def mariadb_url() -> Iterator[str]:
+    """The URL of a MariaDB for a file of tests."""
+    pytest.importorskip("pymysql", reason="needs the extra `mysql`")
+    from pipeline_tests.databases import mariadb
+
+    with mariadb() as url:
+        yield url
+
+
 Load = Callable[..., "Pipeline"]
 
 

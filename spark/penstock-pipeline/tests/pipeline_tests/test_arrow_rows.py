@@ -25,7 +25,7 @@ def test_the_last_row_of_a_key_counts_by_the_order() -> None:
 
 def test_of_rows_that_are_equal_in_the_order_the_last_one_read_counts() -> None:
     rows = pa.table({"k": [1, 1, 1], "v": [1, 2, 3], "__order0": [None, 5, 5]})
-    by = Changes("upsert", ("k",), order_by=("at",))
+    by = Changes("upsert", ("k",), order_by=("v",))
     assert split(rows, by, "s").written.to_pylist() == [{"k": 1, "v": 3}]
 
 
@@ -82,7 +82,7 @@ def test_a_batch_does_what_its_rows_do_one_after_the_other(
     )
     rows = pa.table(list(map(list, zip(*entries, strict=True))) or [[]] * 4, schema=schema)
     numbered = rows.append_column("n", pa.array(range(len(rows)), pa.int64()))
-    found = split(numbered, Changes("upsert", ("a", "b"), order_by=("o",)), "s")
+    found = split(numbered, Changes("upsert", ("a", "b"), order_by=("n",)), "s")
     model: dict[tuple[int, int], int] = {}
     gone: set[tuple[int, int]] = set()
     for number, (a, b, _, remove) in sorted(enumerate(entries), key=lambda e: e[1][2]):

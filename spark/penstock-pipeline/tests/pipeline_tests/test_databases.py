@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -17,25 +16,10 @@ from penstock_pipeline.sinks import jdbc
 from penstock_pipeline.sinks.base import Batch
 from penstock_pipeline.sinks.databases import Database, database
 from penstock_pipeline.sinks.jdbc import Target, last_batch, write_batch
-from pipeline_tests.databases import mariadb, postgres
 from pyspark_redis_streams.batches import BatchMark
 from pyspark_redis_streams.errors import CheckpointError
 
 SCHEMA = pa.schema({"k": pa.int64(), "v": pa.string(), 'Odd %s "name"': pa.float64()})
-
-
-@pytest.fixture(scope="module")
-def postgres_url() -> Iterator[str]:
-    pytest.importorskip("psycopg", reason="needs the extra `postgres`")
-    with postgres() as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def mariadb_url() -> Iterator[str]:
-    pytest.importorskip("pymysql", reason="needs the extra `mysql`")
-    with mariadb() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])

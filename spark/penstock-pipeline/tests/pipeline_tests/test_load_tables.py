@@ -32,6 +32,7 @@ keys = ["k", "l"]
 order_by = ["at"]
 delete_when = "op = '$d'"
 without = ["op"]
+late_deletes = "gone"
 partition_by = ["k"]
 schema = "freeze"
 file_size = "1 GB"
@@ -41,13 +42,13 @@ storage = {{ aws_secret_access_key = "${{SECRET}}", allow_http = true }}
 """
     pipeline = load_text(text, SECRET="hush")
     (sink,) = pipeline.sinks
-    changes = Changes("upsert", ("k", "l"), ("at",), "op = '$d'", ("op",))
+    changes = Changes("upsert", ("k", "l"), ("at",), "op = '$d'", ("op",), "gone")
     storage = {"aws_secret_access_key": "hush", "allow_http": "true"}
     assert sink == DeltaSink(
         *("entries", "entries", "s3://bucket/t", "update", ("k",), storage),
         *(changes, "freeze", 1 << 30, 0, 604800.0),
     )
-    to = "delta s3://bucket/t (upsert by k, l, deleted when op = '$d')"
+    to = "delta s3://bucket/t (upsert by k, l, marked in gone when op = '$d')"
     assert f"to                   {to}\n" in describe(pipeline)
 
 
@@ -79,7 +80,15 @@ storage = {{ aws_secret_access_key = "${{SECRET}}", allow_http = true }}
         ('keys = ["k"]\ndelete_when = " "', 9, "sink[1].delete_when: is empty"),
         (
             'keys = ["k"]\nwithout = ["K"]',
-            *(9, "sink[1].without: names 'K', which is one of 'keys'"),
+            *(9, "sink[1].without: names 'K', which is one of 'keys'; leave it out here"),
+        ),
+        (
+            'keys = ["k"]\norder_by = ["at"]\nwithout = ["At"]',
+            *(10, "sink[1].without: names 'At', which is one of 'order_by'; leave it out here"),
+        ),
+        (
+            'keys = ["k"]\ndelete_when = "x"\nlate_deletes = "gone"',
+            *(10, "sink[1].late_deletes: needs 'delete_when' and 'order_by'"),
         ),
         ('schema = "free"', 8, "sink[1].schema: is 'free'; allowed: evolve, freeze"),
         (

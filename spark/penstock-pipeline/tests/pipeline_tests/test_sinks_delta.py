@@ -85,6 +85,10 @@ def test_small_files_are_merged_every_so_many_batches(
             "it is not known which row of a key is the last: keep the column 'id' of the entries "
             "in table 'entries', or name columns in order_by",
         ),
+        (
+            Changes("upsert", ("k",), ("f",), "f = 0", (), "F"),
+            "late_deletes names 'F', which table 'entries' has already",
+        ),
     ],
 )
 def test_changes_that_do_not_fit_the_columns_are_found_before_the_run(
