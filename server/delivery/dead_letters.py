@@ -288,8 +288,9 @@ class Redrive:
     ) -> Generator[None, None, Reply]:
         """Moves up to ``count`` letters, the oldest first, of those that have somewhere to go back
         to; returns how many. Gives way from time to time; when it may not go on then, it ends
-        early, as what was moved so far is whole. Raises :class:`CommandError` if there are no dead
-        letters at all."""
+        early, as what was moved so far is whole. Raises :class:`CommandError` if there is no such
+        stream, or one that has other entries alone; one that is empty may be so because this is
+        sent again after its reply was lost."""
         chosen: list[int] = []
         origins: dict[bytes, None] = {}
         last = self._last_id()
@@ -300,7 +301,8 @@ class Redrive:
             origins.update(dict.fromkeys(each.letter.stream for each in letters))
             start = found[1] + 1
             yield
-        if not self._any:
+        stream = self._stream()
+        if not self._any and (stream is None or stream.log.length):
             raise CommandError(policy_errors.no_dead_letters(self._key))
         return (yield from self._move_chosen(chosen, origins, may_go_on))
 

@@ -426,6 +426,14 @@ def test_a_redrive_of_what_has_no_dead_letters_is_refused(key: str) -> None:
     assert kitchen.length() == 1
 
 
+def test_a_redrive_that_is_sent_again_after_its_reply_was_lost_moves_nothing_more() -> None:
+    kitchen = delivered_twice()
+    kitchen.ask("XCLAIM", KEY, GROUP, "bob", 0, "1-1")
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD) == 1
+    assert kitchen.ask("PENSTOCK", "REDRIVE", DEAD) == 0
+    assert kitchen.pending() == [(1, "", 0)]
+
+
 MANY = 2000
 
 
