@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from operator import attrgetter
 from typing import Final
 
 from protocol import errors
@@ -163,7 +164,7 @@ last."""
 
 
 def _by_name(group: Group) -> list[Consumer]:
-    return [group.consumers[name] for name in sorted(group.consumers)]
+    return sorted(group.consumers.values(), key=attrgetter("name"))
 
 
 def _held_consumers(consumers: list[Consumer]) -> Iterator[_HeldConsumer]:
