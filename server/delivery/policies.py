@@ -15,7 +15,6 @@ has something to do, and wakes readers that may go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
@@ -406,8 +405,8 @@ class PolicyState:
         yield from policy_lines.targets_of(self._lines, key)
         stream = db.values.get(key)
         if isinstance(stream, Stream):
-            groups = (group.policy for group in stream.groups.values())
-            for settings in chain([stream.policy], groups):
+            own = [stream.policy, *[group.policy for group in stream.groups.values()]]
+            for settings in own:
                 target = settings.get(DEAD_LETTER.name, b"")
                 yield b"" if target == key else target
 

@@ -74,7 +74,8 @@ def may_be_line(comment: bytes) -> bool:
 
 def find_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Where in the data checksum lines seem to be, be it inside arguments, and what they are."""
-    return ((match.start(), match[0]) for match in _LINE.finditer(data))
+    for match in _LINE.finditer(data):
+        yield match.start(), match[0]
 
 
 class Mismatch(BadBytes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -362,11 +363,12 @@ def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Repl
     if group is None:
         raise CommandError(errors.no_group_for_key(args[3], args[2]))
     now, resp3, count = session.db.keyspace.now_ms, session.resp3, len(group.consumers)
-    elements = (_consumer_map(held, now, resp3) for held in _held_consumers(_by_name(group)))
+    write = partial(_consumer_map, now, resp3)
+    elements = map(write, _held_consumers(_by_name(group)))
     return write_each(b"*%d\r\n" % count, elements, count)
 
 
-def _consumer_map(held: _HeldConsumer, now: int, resp3: bool) -> bytes:
+def _consumer_map(now: int, resp3: bool, held: _HeldConsumer) -> bytes:
     """Writes the fields of a consumer at once, as :func:`_group_map` does."""
     consumer, owned, seen, active = held
     return (
