@@ -204,6 +204,23 @@ def test_a_defect_in_a_step_closes_the_connection(
     assert client.closed
 
 
+def test_a_long_reply_is_joined_in_steps_too(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(server: object, session: Session, args: Arguments) -> Steps:
+        def work() -> Work:
+            yield
+            return [b"x" * (PIECE // 2)] * 20
+
+        return Steps(work())
+
+    client = direct.client()
+    monkeypatch.setattr(direct.server.state.table[b"keys"], "handler", written)
+    assert client.send("KEYS", "*") is None
+    assert finish(direct) == 10
+    assert client.reply_when_woken == b"x" * 10 * PIECE
+
+
 async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     assert client.session.parked is not None
