@@ -405,8 +405,7 @@ class PolicyState:
         yield from policy_lines.targets_of(self._lines, key)
         stream = db.values.get(key)
         if isinstance(stream, Stream):
-            own = [stream.policy, *[group.policy for group in stream.groups.values()]]
-            for settings in own:
+            for settings in (stream.policy, *[each.policy for each in stream.groups.values()]):
                 target = settings.get(DEAD_LETTER.name, b"")
                 yield b"" if target == key else target
 

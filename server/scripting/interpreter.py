@@ -211,8 +211,7 @@ class Interpreter:
             result = error_line(_first_line(error)), False
         # Where Lua gave nothing for the second, nothing has been counted.
         reply, counted = result if isinstance(result, tuple) else (result, False)
-        if not isinstance(reply, bytes):
-            reply = b"".join(reply.values())
+        reply = reply if isinstance(reply, bytes) else b"".join(reply.values())
         if self.exhausted or self.memory > self._settled + GARBAGE:
             self._clean_up()
         return ScriptOutcome(reply, bool(counted))

@@ -364,13 +364,11 @@ def list_(server: Services, session: Session, args: Arguments) -> Reply | Steps:
 
 
 def _lines(server: Services, chosen: list[Session]) -> Generator[None, None, Reply]:
-    now = server.state.clock()
     lines: list[bytes] = []
-    for at, each in enumerate(chosen, start=1):
-        if each.id in server.state.sessions:
-            lines.append(client_line(each, now))
-        if at % AT_ONCE == 0:
-            yield
+    for at in range(0, len(chosen), AT_ONCE):
+        some = [each for each in chosen[at : at + AT_ONCE] if each.id in server.state.sessions]
+        lines += [client_line(each, server.state.clock()) for each in some]
+        yield
     return Verbatim(b"".join(lines))
 
 

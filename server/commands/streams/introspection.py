@@ -363,8 +363,7 @@ def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Repl
     if group is None:
         raise CommandError(errors.no_group_for_key(args[3], args[2]))
     now, resp3, count = session.db.keyspace.now_ms, session.resp3, len(group.consumers)
-    write = partial(_consumer_map, now, resp3)
-    elements = map(write, _held_consumers(_by_name(group)))
+    elements = map(partial(_consumer_map, now, resp3), _held_consumers(_by_name(group)))
     return write_each(b"*%d\r\n" % count, elements, count)
 
 

@@ -620,7 +620,7 @@ def test_clients_are_told_of_in_steps_but_for_those_that_have_gone(direct: Direc
     assert client.send("CLIENT", "LIST") is None
     for gone in others[-3:]:
         farewell(direct.server.services, gone.session)
-    assert finish(direct) == 5
+    assert finish(direct) == 6
     assert client.reply_when_woken is not None
     lines = client.reply_when_woken.split(b"\r\n")[1].splitlines()
     told = [int(line.split()[0][len("id=") :]) for line in lines]
