@@ -208,8 +208,6 @@ class Selector:
         if self.all_keys:
             return True
         for spec in command.keys:
-            if not spec.names_keys:
-                continue
             need = 1 << (spec.need if spec.vary is None else spec.need_in(args))
             for key in spec.extract(args):
                 known = self._known.get(key)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from protocol.errors import shown
 from protocol.inline import split_words
@@ -26,6 +27,9 @@ from server.config.policies import (
 )
 from server.config.types import BadSetting, Lines, quoted_word
 from storage.keyspace.glob import matcher
+
+FARTHEST: Final = 10_000
+"""How many groups are looked at to find out whether dead letters come back."""
 
 
 class PolicyLine(NamedTuple):
@@ -104,19 +108,20 @@ def circle(
     start: bytes, onward: Iterable[bytes], targets: Callable[[bytes], Iterable[bytes]]
 ) -> list[bytes]:
     """The streams through which dead letters of ``start`` would come back to it, if they went
-    ``onward`` and then wherever ``targets`` says; empty if they do not."""
-    before = dict.fromkeys(onward, start)
-    found = list(before)
-    for at in found:  # Which grows meanwhile.
-        if at == start:
-            way = [start, before[start]]
+    ``onward`` and then wherever ``targets`` says; empty if they do not, as far as that is followed
+    (:data:`FARTHEST`). An empty target is none."""
+    before: dict[bytes, bytes] = {}
+    found = [start]  # Which grows meanwhile.
+    steps = ((at, each) for at in found for each in (onward if at == start else targets(at)))
+    for at, each in islice(steps, FARTHEST):
+        if each == start:
+            way = [start, at]
             while way[-1] != start:
                 way.append(before[way[-1]])
             return way[::-1]
-        for each in targets(at):
-            if each not in before:
-                before[each] = at
-                found.append(each)
+        if each and each not in before:
+            before[each] = at
+            found.append(each)
     return []
 
 

@@ -14,7 +14,7 @@ has something to do, and wakes readers that may go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from server.clients.blocking import BlockedClients
@@ -399,16 +399,15 @@ class PolicyState:
             self._straight.add(place)
         return way
 
-    def _targets(self, db: Database, key: bytes) -> list[bytes]:
+    def _targets(self, db: Database, key: bytes) -> Iterator[bytes]:
         """Where dead letters of a stream's groups go, those that there are and those that may
-        come."""
-        found = policy_lines.targets_of(self._lines, key)
+        come; nothing for a group without."""
+        yield from policy_lines.targets_of(self._lines, key)
         stream = db.values.get(key)
         if isinstance(stream, Stream):
-            own = [stream.policy, *[group.policy for group in stream.groups.values()]]
-            targets = [settings.get(DEAD_LETTER.name, b"") for settings in own]
-            found += [target for target in targets if target and target != key]
-        return found
+            for settings in (stream.policy, *[each.policy for each in stream.groups.values()]):
+                target = settings.get(DEAD_LETTER.name, b"")
+                yield b"" if target == key else target
 
     # --- following ------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from server.core.outcomes import PIECE, Pieces, Steps, finish
+from server.core.outcomes import PIECE, Pieces, Steps, Work, finish
 from server.core.table import Arguments, Command
 from server.dispatch.reactions import Reactions
 from server.runtime.clockwork import EndOfRound, Slice
@@ -22,6 +22,15 @@ from storage.chunks import in_chunks
 
 TURN_NS: Final = 4_000_000
 """How long work goes on before others are answered again."""
+
+
+def _joined(work: Work) -> Work:
+    """Does the work, and joins its pieces, which takes as long where they are very many."""
+    pieces: Pieces = []
+    for piece in in_chunks((yield from work), PIECE):
+        pieces.append(piece)
+        yield
+    return pieces
 
 
 class SteppedCommands:
@@ -49,7 +58,7 @@ class SteppedCommands:
 
         ``nanoseconds`` is how long the command has run already."""
         command.nanoseconds += nanoseconds
-        job = Job(session, command, args, nanoseconds, steps.work)
+        job = Job(session, command, args, nanoseconds, _joined(steps.work))
         if session.executing:
             return self._finish(job, steps)
         if not self._jobs:  # Where others are at work, this waits for its turn.
@@ -119,7 +128,7 @@ class SteppedCommands:
             self._jobs[job] = None
         else:
             job.session.parked = None
-            job.set_result([*in_chunks(pieces, PIECE)])
+            job.set_result(pieces)
 
     def _work(self, job: Job) -> Pieces | None:
         """Does one turn of work; returns the reply, if that is done."""

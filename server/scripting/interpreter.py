@@ -209,8 +209,9 @@ class Interpreter:
                 result = self._run(script, name, resp3, table(keys), table(arguments))
         except (self._failure, MemoryError) as error:
             result = error_line(_first_line(error)), False
-        if self.exhausted or self.memory > self._settled + GARBAGE:
-            self._clean_up()
         # Where Lua gave nothing for the second, nothing has been counted.
         reply, counted = result if isinstance(result, tuple) else (result, False)
+        reply = reply if isinstance(reply, bytes) else b"".join(reply.values())
+        if self.exhausted or self.memory > self._settled + GARBAGE:
+            self._clean_up()
         return ScriptOutcome(reply, bool(counted))

@@ -103,7 +103,7 @@ class SuspendableStack:
         return work
 
 
-TURN_S: Final = 0.02
+TURN_S: Final = 0.01
 """How long a script runs before others are answered again."""
 
 TICK_S: Final = 0.001
@@ -112,7 +112,7 @@ TICK_S: Final = 0.001
 FIRST_STEPS: Final = 250
 """After how many steps of the virtual machine it does so first."""
 
-PATIENCE_S: Final = 0.05
+PATIENCE_S: Final = 0.03
 """How long a script that takes much memory runs before it counts as one that takes long."""
 
 MOST_STEPS: Final = 100_000

@@ -28,7 +28,9 @@ _HEX: Final = [b"%02x" % byte for byte in range(256)]
 LONGEST_LINE: Final = len(MARK) + 8 + len(b":") + 20 + len(b"\r\n")
 """No checksum line has more bytes."""
 
-_LINE: Final = re.compile(rb"#CRC32C:[0-9a-f]{8}:[0-9]{1,20}\r\n")
+LINE: Final = re.compile(rb"#CRC32C:[0-9a-f]{8}:[0-9]{1,20}\r\n")
+"""What seems to be a checksum line, be it inside arguments."""
+
 _LIKE_ONE: Final = re.compile(rb"#CRC32C:.*|.{8}[0-9a-f]{8}:[0-9]+", re.DOTALL)
 _TIME: Final = re.compile(rb"#TS:[0-9]+\r\n")
 """The only comment that Redis writes."""
@@ -70,11 +72,6 @@ def with_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def may_be_line(comment: bytes) -> bool:
     """Whether a comment without its end is a checksum line, or one after damage in one place."""
     return _LIKE_ONE.fullmatch(comment) is not None
-
-
-def find_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Where in the data checksum lines seem to be, be it inside arguments, and what they are."""
-    return ((match.start(), match[0]) for match in _LINE.finditer(data))
 
 
 class Mismatch(BadBytes):

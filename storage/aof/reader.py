@@ -27,12 +27,12 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from storage.aof.checksum_lines import (
+    LINE,
     LONGEST_LINE,
     NOTHING,
     LineVerifier,
     Mismatch,
     Uncovered,
-    find_lines,
     mismatch,
 )
 from storage.aof.disk import Disk
@@ -303,7 +303,8 @@ class Reader:
     def _compare_lines(self, begin: int, covered: Uncovered, data: bytes, size: int) -> Uncovered:
         """Compares what looks like lines among so many bytes; returns what is covered then."""
         done = 0
-        for at, line in find_lines(data):
+        for match in LINE.finditer(data):
+            at, line = match.start(), match[0]
             if at >= size:
                 break
             covered, done = covered.followed_by(data[done:at]), at

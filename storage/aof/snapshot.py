@@ -79,7 +79,8 @@ def _stream(database: Database, key: bytes, stream: Stream) -> Iterator[bytes]:
 
 
 def _collection(database: Database, key: bytes, value: Collection) -> Iterator[bytes]:
-    return (command(*words) for words in value.words(key))
+    for words in value.words(key):
+        yield command(*words)
 
 
 _COMMANDS: Final[dict[type, Callable[[Database, bytes, Any], Iterator[bytes]]]] = {

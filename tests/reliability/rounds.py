@@ -195,6 +195,10 @@ def _stats(client: Client, count: int) -> None:
     client.call("PENSTOCK", "STATS", KEY)
 
 
+def _stats_of_one(client: Client, count: int) -> None:
+    client.call("PENSTOCK", "STATS", KEY, GROUP)
+
+
 def _few_groups(client: Client, count: int) -> None:
     client.call("XADD", KEY, "1-1", "f", "v")
     client.feed(pack("XGROUP", "CREATE", KEY, f"g{number}", 0) for number in range(count))
@@ -217,6 +221,36 @@ def _numbers(client: Client, count: int) -> None:
 
 
 NUMBERS: Final = "local t = {} for i = 1, tonumber(ARGV[1]) do t[i] = i end return t"
+
+READERS: Final = 300
+"""How many wait for IDs to come while others add."""
+
+
+def _await(client: Client, clients: int, request: tuple[str | int, ...], added: int) -> None:
+    """So many clients wait with the same request while entries are added in a pipeline."""
+    with ExitStack() as waiting:
+        for number in range(clients):
+            reader = waiting.enter_context(Client(client.address))
+            reader.send(pack(*(f"c{number}" if word == OWNER else word for word in request)))
+        _settle()
+        client.send(b"".join(pack("XADD", KEY, "*", "f", "v") for _ in range(added)))
+        for _ in range(added):
+            client.read()
+        _settle()
+
+
+def _add_for_later_readers(client: Client, count: int) -> None:
+    _await(client, READERS, ("XREAD", "BLOCK", 0, "STREAMS", KEY, f"{2**50}-0"), count)
+
+
+def _add_for_a_group(client: Client, count: int) -> None:
+    request = ("XREADGROUP", "GROUP", GROUP, OWNER, "BLOCK", 0, "STREAMS", KEY, ">")
+    _await(client, count, request, count)
+
+
+def _one_group(client: Client, count: int) -> None:
+    client.call("XGROUP", "CREATE", KEY, GROUP, "$", "MKSTREAM")
+
 
 EVENTS: Final = 1000
 """How many entries are added in a pipeline while others hear of each."""
@@ -262,8 +296,17 @@ CASES: Final = (
         *(2000, _many_groups, _set("retention", "1d", "retention-unread", "keep")),
     ),
     Case("PENSTOCK STATS of 20,000 groups", 20_000, _few_groups, _stats),
+    Case("PENSTOCK STATS of 100,000 consumers", 100_000, _consumers, _stats_of_one),
     Case("XINFO CONSUMERS of 100,000", 100_000, _consumers, _tell_consumers),
     Case("a script that answers 1,000,000 numbers", 1_000_000, _nothing, _numbers),
+    Case(
+        "XADD of 5,000 in a pipeline, 300 wait for IDs to come",
+        *(5000, _one_group, _add_for_later_readers),
+    ),
+    Case(
+        "XADD of 5,000 in a pipeline, 5,000 readers of a group wait",
+        *(5000, _one_group, _add_for_a_group),
+    ),
     *(
         Case(
             f"XADD of 1,000 in a pipeline, 300 hear of each, appendonly {kept}",

@@ -42,7 +42,7 @@ through, and what loads and writes much data."""
 ONLY: Final = {
     "server": "services",
     "server/acl": "selector users",
-    "server/clients": "access blocking keyspace_events tracking watch",
+    "server/clients": "access blocking keyspace_events pubsub tracking watch",
     "server/commands/connection": "connection",
     "server/commands/hashes": "field_times hashes",
     "server/commands/hyperloglog": "hyperloglog",

@@ -6,7 +6,7 @@ of Redis, and those that Valkey has besides, with their ``NOT-`` forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final
 
 from protocol import errors
@@ -22,6 +22,7 @@ from server.clients.client_line import (
 from server.commands.connection import errors as connection_errors
 from server.commands.connection.connection import checked_name
 from server.commands.declare import command, container, help_command
+from server.core.outcomes import AT_ONCE, Steps, reply_of
 from server.core.table import Arguments
 from server.runtime.arguments import integer, parse_integer, timeout_end
 from server.services import Services
@@ -356,10 +357,19 @@ def reply(server: Services, session: Session, args: Arguments) -> Reply:
         ("8.8.0", "The fields `read-events`, `parse-batch-cmd-sum` and `parse-batch-cnt`."),
     ],
 )
-def list_(server: Services, session: Session, args: Arguments) -> Reply:
-    """A line for each client, or for each that passes the filters."""
-    now = server.state.clock()
-    return Verbatim(b"".join(client_line(chosen, now) for chosen in _listed(server, session, args)))
+def list_(server: Services, session: Session, args: Arguments) -> Reply | Steps:
+    """A line for each client, or for each that passes the filters; of many each as it is then."""
+    chosen = _listed(server, session, args)
+    return reply_of(_lines(server, chosen), session.resp3, long=len(chosen) > AT_ONCE)
+
+
+def _lines(server: Services, chosen: list[Session]) -> Generator[None, None, Reply]:
+    lines: list[bytes] = []
+    for at in range(0, len(chosen), AT_ONCE):
+        some = [each for each in chosen[at : at + AT_ONCE] if each.id in server.state.sessions]
+        lines += [client_line(each, server.state.clock()) for each in some]
+        yield
+    return Verbatim(b"".join(lines))
 
 
 def _listed(server: Services, session: Session, args: Arguments) -> list[Session]:

@@ -163,8 +163,11 @@ def sort_ro(server: Services, session: Session, args: Arguments) -> Outcome:
 
 def _reply(session: Session, found: list[bytes | None]) -> Outcome:
     null = b"_\r\n" if session.resp3 else b"$-1\r\n"
-    elements = (null if text is None else bulk(text) for text in found)
-    return write_each(b"*%d\r\n" % len(found), elements, len(found))
+
+    def element(text: bytes | None) -> bytes:
+        return null if text is None else bulk(text)
+
+    return write_each(b"*%d\r\n" % len(found), map(element, found), len(found))
 
 
 def _store(

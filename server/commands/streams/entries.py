@@ -69,7 +69,7 @@ _Item = TypeVar("_Item")
 
 def in_portions(items: list[_Item]) -> Iterator[list[_Item]]:
     """A long list in pieces."""
-    return (items[at : at + _PORTION] for at in range(0, len(items), _PORTION))
+    return iter([items[at : at + _PORTION] for at in range(0, len(items), _PORTION)])
 
 
 def join_entries(blocks: Iterator[list[bytes]], pieces: Pieces) -> Generator[None, None, None]:

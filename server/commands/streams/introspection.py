@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from protocol import errors
@@ -163,7 +165,7 @@ last."""
 
 
 def _by_name(group: Group) -> list[Consumer]:
-    return [group.consumers[name] for name in sorted(group.consumers)]
+    return sorted(group.consumers.values(), key=attrgetter("name"))
 
 
 def _held_consumers(consumers: list[Consumer]) -> Iterator[_HeldConsumer]:
@@ -363,11 +365,11 @@ def xinfo_consumers(server: Services, session: Session, args: Arguments) -> Repl
     if group is None:
         raise CommandError(errors.no_group_for_key(args[3], args[2]))
     now, resp3, count = session.db.keyspace.now_ms, session.resp3, len(group.consumers)
-    elements = (_consumer_map(held, now, resp3) for held in _held_consumers(_by_name(group)))
+    elements = map(partial(_consumer_map, now, resp3), _held_consumers(_by_name(group)))
     return write_each(b"*%d\r\n" % count, elements, count)
 
 
-def _consumer_map(held: _HeldConsumer, now: int, resp3: bool) -> bytes:
+def _consumer_map(now: int, resp3: bool, held: _HeldConsumer) -> bytes:
     """Writes the fields of a consumer at once, as :func:`_group_map` does."""
     consumer, owned, seen, active = held
     return (

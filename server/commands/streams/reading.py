@@ -108,10 +108,9 @@ class ReadOptions:
         if args[:middle] != self.words[:middle]:
             return False
         places = args[middle:]
-        self.numbers = [
-            number if place == before else UNREAD
-            for number, place, before in zip(self.numbers, places, self.places, strict=True)
-        ]
+        for at in range(len(places)):
+            if places[at] != self.places[at]:
+                self.numbers[at] = UNREAD
         self.words, self.places = args, places
         return True
 
@@ -181,7 +180,7 @@ def options_of(session: Session, args: Arguments, grouped: bool) -> ReadOptions:
     known = session.reading
     options: ReadOptions | None = None
     if isinstance(known, ReadOptions):
-        if known.words is args or known.words == args:
+        if known.words is args or (grouped and known.words == args):
             return known
         if not grouped and known.take_moved(args):
             options = known

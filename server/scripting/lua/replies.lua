@@ -251,7 +251,7 @@ local function join(out)
     pieces[#pieces + 1] = concat(out, "", first, last < count and last or count)
     give_way()
   end
-  return concat(pieces)
+  return pieces -- Lua would copy a text that long time and again
 end
 
 return {

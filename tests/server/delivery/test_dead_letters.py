@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -306,6 +306,41 @@ def test_a_long_chain_is_followed_to_its_end() -> None:
     words = ("PENSTOCK", "POLICY", "SET", last, "GROUP", GROUP, "dead-letter")
     assert str(kitchen.ask(*words, "s0")).endswith(f" -> s{length - 2} -> s{length - 1} -> {last}")
     assert kitchen.ask(*words, "end") == b"OK"
+
+
+def test_a_burial_looks_at_so_many_groups_however_long_the_chain_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kitchen, looked = Kitchen(), list[bytes]()
+    for number in range(40):
+        link(kitchen, f"s{number}", f"s{number + 1}")
+    targets_of = policy_lines.targets_of
+
+    def watched(lines: Iterable[policy_lines.PolicyLine], key: bytes) -> list[bytes]:
+        looked.append(key)
+        return targets_of(lines, key)
+
+    monkeypatch.setattr(policy_lines, "targets_of", watched)
+    monkeypatch.setattr(policy_lines, "FARTHEST", 20)
+    kitchen.ask("XADD", "s0", "1-1", "n", 1)
+    assert kitchen.ask("XNACK", "s0", GROUP, "FATAL", "IDS", 1, "1-1", "FORCE") == 1
+    assert looked == [b"s%d" % number for number in range(1, 11)]
+    assert len(kitchen.letters("s1")) == 1
+
+
+@pytest.mark.parametrize("many", [10, 30])
+def test_of_a_stream_with_very_many_groups_some_are_looked_at(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_lines, "FARTHEST", 20)
+    kitchen = Kitchen()
+    for number in range(many):
+        kitchen.ask("XGROUP", "CREATE", "wide", f"g{number}", 0, "MKSTREAM")
+    link(kitchen, "wide", "back")
+    kitchen.ask("XGROUP", "CREATE", "back", GROUP, 0, "MKSTREAM")
+    words = ("PENSTOCK", "POLICY", "SET", "back", "GROUP", GROUP, "dead-letter", "wide")
+    circle = "ERR dead-letter: dead letters would come back: back -> wide -> back"
+    assert str(kitchen.ask(*words)) == (circle if many == 10 else "b'OK'")
 
 
 @pytest.mark.parametrize(

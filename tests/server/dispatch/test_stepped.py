@@ -204,6 +204,23 @@ def test_a_defect_in_a_step_closes_the_connection(
     assert client.closed
 
 
+def test_a_long_reply_is_joined_in_steps_too(
+    direct: Direct, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written(server: object, session: Session, args: Arguments) -> Steps:
+        def work() -> Work:
+            yield
+            return [b"x" * (PIECE // 2)] * 20
+
+        return Steps(work())
+
+    client = direct.client()
+    monkeypatch.setattr(direct.server.state.table[b"keys"], "handler", written)
+    assert client.send("KEYS", "*") is None
+    assert finish(direct) == 10
+    assert client.reply_when_woken == b"x" * 10 * PIECE
+
+
 async def test_the_loop_does_the_work_by_itself(client: DirectClient) -> None:
     assert client.send("KEYS", "*") is None
     assert client.session.parked is not None
@@ -595,6 +612,20 @@ def test_what_is_told_of_many_is_sent_in_few_parts(direct: Direct, request_line:
     assert job.result is not None
     size = sum(map(len, job.result))
     assert len(job.result) <= size // PIECE + 1
+
+
+def test_clients_are_told_of_in_steps_but_for_those_that_have_gone(direct: Direct) -> None:
+    client, *others = [direct.client() for _ in range(5 * AT_ONCE)]
+    assert others[0].send("CLIENT", "LIST", "ID", client.session.id) is not None
+    assert client.send("CLIENT", "LIST") is None
+    for gone in others[-3:]:
+        farewell(direct.server.services, gone.session)
+    assert finish(direct) == 6
+    assert client.reply_when_woken is not None
+    lines = client.reply_when_woken.split(b"\r\n")[1].splitlines()
+    told = [int(line.split()[0][len("id=") :]) for line in lines]
+    assert told[1:] == [each.session.id for each in (client, *others[:-3])]
+    assert (b" flags=N " in lines[1], b" cmd=client|list " in lines[1]) == (True, True)
 
 
 def test_consumers_are_those_of_the_moment_at_which_they_were_asked_for(direct: Direct) -> None:

@@ -396,6 +396,21 @@ def test_entries_that_are_very_regular_become_smaller_than_zlib_makes_them() -> 
     assert log.copy().range(0, ids.MAX, 100) == entries
 
 
+def test_entries_that_are_little_alike_become_as_small_as_zlib_makes_them() -> None:
+    limits = StreamLimits()
+    log = EntryLog(limits)
+    for ms in range(10**12, 10**12 + 101):
+        chance = random.Random(ms)
+        user, city = b"%d" % chance.randrange(1000), chance.choice([b"London", b"Paris", b"Rome"])
+        noise = chance.randbytes(20).hex().encode()
+        log.append(ids.join(ms, 0), [b"user", user, b"city", city, b"text", noise])
+    entries = log.range(0, ids.MAX, 100)
+    limits.packer.round(0)
+    limits.packer.round(COLD_AFTER_MS)
+    assert held(log)[0] < len(zlib.compress(b"".join(entries)))  # type: ignore[operator]
+    assert log.range(0, ids.MAX, 100) == entries
+
+
 def test_what_does_not_get_smaller_is_not_compressed() -> None:
     limits = StreamLimits()
     limits.max_entries = 20

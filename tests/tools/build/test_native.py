@@ -234,3 +234,49 @@ def test_a_name_in_a_function_stands_for_errors_of_one_kind(
     paths = native.sources()
     assert len(paths) > 90
     assert [name for path in paths for name in one_name_for_two(Path(path))] == []
+
+
+AT_ONCE = {
+    *(
+        "Counter",
+        "all",
+        "any",
+        "bytes",
+        "deque",
+        "dict",
+        "frozenset",
+        "fromkeys",
+        "join",
+        "list",
+        "max",
+    ),
+    *("min", "next", "set", "sorted", "sum", "tuple", "union", "update"),
+}
+"""What takes all of its argument before it returns, or compiled as soon as it may end."""
+
+
+def taken_later(path: Path) -> list[str]:
+    """The generator expressions of a module that may be meant to be gone through piece by piece."""
+    found = []
+    for parent in ast.walk(ast.parse(path.read_text())):
+        for child in ast.iter_child_nodes(parent):
+            if not isinstance(child, ast.GeneratorExp) or isinstance(parent, ast.Starred):
+                continue
+            taker = ast.unparse(parent.func) if isinstance(parent, ast.Call) else ""
+            unpacked = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple)
+            if not unpacked and taker.rpartition(".")[2] not in AT_ONCE:
+                found.append(f"{path.name}: {ast.unparse(child)}")
+    return found
+
+
+def test_what_is_made_piece_by_piece_is_no_generator_expression(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled code makes a list of one, all at once: only functions that yield give way."""
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "a, b = (x for x in y)\nz = sum(x for x in y), [*(x for x in y)], (x for x in y)"
+    )
+    assert taken_later(wrong) == ["wrong.py: (x for x in y)"]
+    monkeypatch.chdir(ROOT)
+    assert [each for path in native.sources() for each in taken_later(Path(path))] == []

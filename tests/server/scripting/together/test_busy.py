@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -177,6 +179,28 @@ def test_others_have_their_turn_while_a_long_reply_is_written(
     numbers = b"".join(b":%d\r\n" % number for number in range(1, 50_001))
     assert client.send("EVAL", f"{fill} return t", 0) == b"*50000\r\n" + numbers
     assert len(turns) > without + 50_000 // 10_000
+
+
+async def test_others_have_their_turn_every_ten_milliseconds_once_a_script_took_much() -> None:
+    direct = Direct()
+    author, other = direct.client(), direct.client()
+    author.send("EVAL", "return 1", 0)
+    looks = count()
+    clock = direct.server.services.scripting._runner.clock
+    clock.seconds = lambda: next(looks) * 0.0015
+    fill = "local t = {} for i = 1, 20 do t[i] = string.rep('x', 2^20) .. i end"
+    reply = author.send("EVAL", f"{fill} for i = 1, 50000 do end return #t", 0)
+    answered = [next(looks)]
+    while not author.reply_when_woken:
+        assert str(other.send("PING")).startswith("b'-BUSY")
+        await asyncio.sleep(0)
+        answered.append(next(looks))
+    between = [after - before for before, after in pairwise(answered)]
+    assert reply is None
+    assert author.reply_when_woken == b":20\r\n"
+    assert answered[0] <= 30 / 1.5 + 4
+    assert len(between) > 5
+    assert max(between) <= 10 / 1.5 + 4
 
 
 def test_a_script_can_be_ended_while_its_reply_is_written(
