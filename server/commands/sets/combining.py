@@ -268,7 +268,7 @@ def _counted(
     counted = CountedKeys(args, 1)
     most = limit_of(args, counted.end, flag)
     sources = partial(_sources, session, counted.keys)
-    return number_of(server, session, counted.keys, operation, sources, most)
+    return number_of(server, session, counted.keys, operation, sources(), sources, most)
 
 
 def number_of(
@@ -276,19 +276,20 @@ def number_of(
     session: Session,
     keys: Sequence[bytes],
     operation: Operation,
-    sources: Callable[[], Sequence[Names]],
+    sources: Sequence[Names],
+    again: Callable[[], Sequence[Names]],
     most: int,
 ) -> Outcome:
-    """The number of members of the combination, up to ``most`` if that is not 0."""
+    """The number of members of the combination, up to ``most`` if that is not 0; ``again`` returns
+    the sources as they are then."""
     if operation is inter:
         operation = partial(inter, most=most)
 
     def count(found: Collection[bytes] | None) -> Outcome:
         if found is None:
-            found = result(operation(sources()))
+            found = result(operation(again()))
         return min(len(found), most) if most else len(found)
 
-    held = sources()
-    if sum(map(len, held)) <= AT_ONCE:
-        return count(result(operation(held)))
-    return in_steps(server, session, operation(held), count, keys=keys)
+    if sum(map(len, sources)) <= AT_ONCE:
+        return count(result(operation(sources)))
+    return in_steps(server, session, operation(sources), count, keys=keys)

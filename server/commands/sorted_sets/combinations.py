@@ -404,4 +404,4 @@ def zintercard(server: Services, session: Session, args: Arguments) -> Outcome:
     def sources() -> list[dict[bytes, Any]]:
         return [_scores(session, key) for key in keys]
 
-    return number_of(server, session, keys, inter, sources, limit_of(args, end))
+    return number_of(server, session, keys, inter, sources(), sources, limit_of(args, end))

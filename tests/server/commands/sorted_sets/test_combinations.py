@@ -61,6 +61,12 @@ def test_what_is_stored_is_what_the_sources_give_when_it_is_stored(
     direct.server.state.keyspace.check()
 
 
+def test_a_key_of_another_type_is_told_before_an_option_that_is_wrong(client: DirectClient) -> None:
+    sent(client, "SET s text")
+    assert str(client.ask("ZINTERCARD", 1, "s", "nope")).startswith("WRONGTYPE ")
+    assert client.send("SINTERCARD", 1, "s", "nope") == b"-ERR syntax error\r\n"
+
+
 def test_equal_scores_are_put_in_the_order_of_their_members(direct: Direct) -> None:
     client = direct.client()
     for first in range(0, 12_000, 100):
