@@ -30,7 +30,17 @@ PAGES: Final = {
     "spark/penstock-pipeline/docs/pipeline-operations.md": "pipeline-operations.md",
     "spark/penstock-pipeline/docs/tables.md": "tables.md",
     "benchmarks/results/latest.md": "measurements.md",
+    "benchmarks/results/commands.md": "measurements-commands.md",
+    "benchmarks/results/adding.md": "measurements-adding.md",
+    "benchmarks/results/instructions.md": "measurements-instructions.md",
+    "benchmarks/results/memory.md": "measurements-memory.md",
+    "benchmarks/results/waits.md": "measurements-waits.md",
+    "benchmarks/results/growth.md": "measurements-growth.md",
+    "benchmarks/results/keeping.md": "measurements-keeping.md",
+    "benchmarks/results/fakeredis.md": "measurements-fakeredis.md",
+    "benchmarks/results/figures.md": "measurements-figures.md",
     "benchmarks/results/policies.md": "measurements-policies.md",
+    "benchmarks/results/startup.md": "measurements-startup.md",
     "benchmarks/results/spark.md": "measurements-spark.md",
 }
 """Files of the repository, and the pages that are made of them."""
