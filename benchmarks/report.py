@@ -190,9 +190,9 @@ run of their own; other work on the machine does not move them.
 """
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, of which all columns but the first are right-aligned."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table, of which the first columns are words and the others are right-aligned."""
+    lines = [columns, ["---"] * words + ["---:"] * (len(columns) - words), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -261,7 +261,7 @@ def _profiles(results: Results) -> str:
 The functions of Penstock, of the interpreter and of libraries that take most instructions of a
 command, without those that they call. `python -m benchmarks.instructions` has {DEAREST} of them.
 
-{_table(columns, rows)}"""
+{_table(columns, rows, words=2)}"""
 
 
 def _dearest(functions: dict[str, float]) -> list[str]:
@@ -388,7 +388,7 @@ def _absolute(results: Results) -> str:
         for row in _absolute_rows(measurements, [one.value for one in workload.targets])
     ]
     columns = ["load", "by", "value", *NAMES, "Penstock, a second"]
-    return f"## Absolute figures\n\n{_table(columns, rows)}"
+    return f"## Absolute figures\n\n{_table(columns, rows, words=3)}"
 
 
 def _absolute_rows(measurements: Measurements, targets: Sequence[str]) -> Iterator[list[str]]:
