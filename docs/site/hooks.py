@@ -20,6 +20,7 @@ PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "tests/README.md": "tests.md",
+    "server/web/html/static/icon.svg": "images/icon.svg",
     "examples/compose/compose.yaml": "examples/compose.yaml",
     "examples/kubernetes/server.yaml": "examples/server.yaml",
     "spark/pyspark-redis-streams/docs/data-source.md": "reference/data-source.md",
