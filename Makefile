@@ -34,7 +34,7 @@
 # make mutants [ARGS="--seed 2"]  change the product in one place at a time, and list what no fast test notices; takes
 #                                 half an hour; --help says more
 # make bench [ARGS="--rounds 3"]  measures beside other servers, in 15 minutes; --help says more
-# make docs                       the documentation as a site, below build/docs/site
+# make docs [SOURCE=https://...]  the documentation as a site, below build/docs/site, with a link to the repository
 # make pictures                   draw the pictures of the documentation again
 # make bench-spark                measures the data source beside a plain loop of redis-py
 # make format                     put the sources into the form that lint asks for
@@ -319,9 +319,13 @@ $(SUITE)/installed: $(COMPILED)-wheel/built
 	$(SUITE)/bin/python -m pip --disable-pip-version-check install --quiet "$$(ls $(CURDIR)/$(COMPILED)-wheel/*.whl)[dev,clients]"
 	@touch $@
 
+# Where this checkout came from, as browsers open it, without a name and a password.
+ORIGIN = $(shell git config --get remote.origin.url | \
+	sed -E 's,^(ssh://)?git@([^:/]+)[:/],https://\2/,; s,//[^/]*@,//,; s,\.git$$,,')
+
 # Warnings are errors: a link that leads nowhere, an anchor that is not there, a page nobody finds.
 docs: $(DOCS)/installed
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+	SOURCE="$(or $(SOURCE),$(filter https://%,$(ORIGIN)))" NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
 	$(DOCS)/bin/python -m docs.site.find build/docs/site/search/search_index.json
 	@echo "The site is in build/docs/site/index.html"
 

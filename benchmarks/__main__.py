@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         help="count them, which takes ten minutes (not with --short)",
     )
     add("--share-cores", action="store_true", help="do not reserve one for the server")
-    add("--output", type=Path, help="folder of latest.json and latest.md (benchmarks/results)")
+    add("--output", type=Path, help="folder of latest.json and the pages (benchmarks/results)")
     add("--images", type=Path, help="folder of the plots (docs/images)")
     return parser
 

@@ -129,8 +129,8 @@ def main() -> int:
             costs[name].append(measure(kinds[0], policies, options.entries))
     print(table(costs), end="")
     options.output.write_text(
-        "# What policies cost\n\nA read of a hundred entries and their XACK, processor time of the"
-        " server; the least of the rounds.\n\n" + table(costs)
+        "# What does each policy cost?\n\nA read of a hundred entries and their XACK, processor"
+        " time of the server; the least of the rounds.\n\n" + table(costs)
     )
     return 0
 

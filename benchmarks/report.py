@@ -1,19 +1,24 @@
-"""The results as JSON, and as a page of Markdown."""
+"""The results as JSON, and as pages of Markdown: one for each question."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from benchmarks.curves import FLAT
+from benchmarks.durability import KEEPING
 from benchmarks.fast_way import MOST_TIMES
 from benchmarks.instructions import DEAREST
+from benchmarks.loading import LOADING
+from benchmarks.loads import ClientMemory, EntryMemory, PendingMemory
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
+from benchmarks.replication import REPLICATING
 from benchmarks.runner import Measurements
 from benchmarks.servers import FLOOR, NAMES
 from benchmarks.summary import (
@@ -22,6 +27,7 @@ from benchmarks.summary import (
     SUBJECT,
     Ratio,
     Results,
+    Verdict,
     fast_ways,
     growths,
     heights,
@@ -34,7 +40,13 @@ from benchmarks.summary import (
     waits,
 )
 from benchmarks.varied import COMMANDS
-from benchmarks.workloads import EACH_RUN, MOST_MIXED, MOST_OF_ONE_SHAPE, TIMES_FAKEREDIS
+from benchmarks.workloads import (
+    EACH_RUN,
+    MOST_MIXED,
+    MOST_OF_ONE_SHAPE,
+    TIMES_FAKEREDIS,
+    Workload,
+)
 
 TITLES: Final = {
     "penstock": "Penstock",
@@ -115,30 +127,41 @@ def as_json(results: Results) -> dict[str, Any]:
 # --- Markdown --------------------------------------------------------------------------------
 
 
-def as_markdown(results: Results) -> str:
-    """The page."""
-    parts = [_head(results)]
-    if results.workloads:
-        parts.append(_targets(results))
-    if results.instructions:
-        parts.append(_profiles(results))
-    if mixes(results):
-        parts.append(_mixes(results))
-    if fast_ways(results):
-        parts.append(_fast_way(results))
-    if heights(results):
-        parts.append(_floor(results))
-    if keepings(results):
-        parts.append(_keeping(results))
-    if multiples(results):
-        parts.append(_fakeredis(results))
-    if results.curves:
-        parts.append(_curves(results))
-    if results.pauses:
-        parts.append(_pauses(results))
-    if results.workloads:
-        parts.append(_absolute(results))
-    return "\n".join(parts)
+class _Judged(Protocol):
+    @property
+    def met(self) -> bool | None: ...
+
+
+class Page(NamedTuple):
+    """A page of the figures: what it answers, what writes its parts, of which one with nothing to
+    tell is empty, and what may miss a target there."""
+
+    question: str
+    parts: tuple[Callable[[Results], str], ...]
+    judged: Callable[[Results], Iterable[_Judged]] = lambda _: ()
+
+
+def as_markdown(results: Results) -> dict[str, str]:
+    """The pages by the names of their files, the one of the questions first; a page of which
+    nothing was measured is left out."""
+    pages = {}
+    for name, page in PAGES.items():
+        if parts := [text for part in page.parts if (text := part(results))]:
+            head = f"# {page.question}\n\n[Measurements]({INDEX}) says how these were made.\n"
+            pages[name] = "\n".join([head, *parts])
+    return {INDEX: _head(results) + _questions(results, pages), **pages}
+
+
+def _questions(results: Results, pages: Iterable[str]) -> str:
+    """The questions that were measured, and how many targets are met, then those of programs that
+    are run for themselves."""
+    rows = []
+    for name in pages:
+        verdicts = [one.met for one in PAGES[name].judged(results) if one.met is not None]
+        told = f"{sum(verdicts)} of {len(verdicts)}" if verdicts else "-"
+        rows.append([f"[{PAGES[name].question}]({name})", told])
+    rows += [[f"[{question}]({name})", "-"] for name, question in ELSEWHERE.items()]
+    return f"\n{_table(['question', 'targets met'], rows)}"
 
 
 def _head(results: Results) -> str:
@@ -167,15 +190,33 @@ run of their own; other work on the machine does not move them.
 """
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, of which all columns but the first are right-aligned."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table, of which the first columns are words and the others are right-aligned."""
+    lines = [columns, ["---"] * words + ["---:"] * (len(columns) - words), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _targets(results: Results) -> str:
+def _is_kept(workload: Workload) -> bool:
+    """Whether the server keeps its data, or another one follows it."""
+    return any(workload.name == one.name for one in (*KEEPING, *LOADING, *REPLICATING))
+
+
+def _is_memory(workload: Workload) -> bool:
+    return isinstance(workload.load, EntryMemory | PendingMemory | ClientMemory)
+
+
+def _is_work(workload: Workload) -> bool:
+    return not (_is_kept(workload) or _is_memory(workload))
+
+
+def _of(results: Results, wanted: Callable[[Workload], bool]) -> list[Verdict]:
+    """The targets of the workloads that are wanted."""
+    return [verdict for verdict in verdicts(results) if wanted(verdict.workload)]
+
+
+def _targets(results: Results, wanted: Callable[[Workload], bool]) -> str:
     rows, missed = [], []
-    for verdict in verdicts(results):
+    for verdict in _of(results, wanted):
         ratios = [_ratio(verdict.ratios.get(name)) for name in REFERENCES]
         counts = instructions_of(results, verdict)
         cells = [_thousands(counts.get(name)) for name in (verdict.target.subject, JUDGE)]
@@ -184,8 +225,10 @@ def _targets(results: Results) -> str:
         )
         if verdict.met is False:
             missed.append((verdict.target.why, verdict.title))
-    columns = ["", "target", *(f"to {TITLES[name]}" for name in REFERENCES)]
-    columns += ["instructions, thousands", f"{TITLES[JUDGE]}'s", ""]
+    if not rows:
+        return ""
+    columns = ["load", "target", *(f"to {TITLES[name]}" for name in REFERENCES)]
+    columns += ["instructions, thousands", f"{TITLES[JUDGE]}'s", "verdict"]
     return (
         f"## Targets\n\nThey refer to {TITLES[JUDGE]}.\n\n{_table(columns, rows)}{_reasons(missed)}"
     )
@@ -203,20 +246,22 @@ def _reasons(reasons: Iterable[tuple[str, str]]) -> str:
 
 def _profiles(results: Results) -> str:
     """Where Penstock spends its instructions in each workload that misses a target."""
+    if not results.instructions:
+        return ""
     missed = {one.workload.name: one.workload for one in verdicts(results) if one.met is False}
     rows = [
         [missed[counts.name].title, *_dearest(counts.functions.get(SUBJECT, {}))]
         for counts in results.instructions
         if counts.name in missed
     ]
-    columns = ["", "dearest functions, instructions"]
+    columns = ["load", "dearest functions, instructions"]
     return f"""\
 ## Where targets are missed
 
 The functions of Penstock, of the interpreter and of libraries that take most instructions of a
 command, without those that they call. `python -m benchmarks.instructions` has {DEAREST} of them.
 
-{_table(columns, rows)}"""
+{_table(columns, rows, words=2)}"""
 
 
 def _dearest(functions: dict[str, float]) -> list[str]:
@@ -242,6 +287,8 @@ def _met(met: bool | None) -> str:
 
 def _mixes(results: Results) -> str:
     """The mixes of XADD as a table of their own: streams downwards, lists of fields across."""
+    if not mixes(results):
+        return ""
     cells: dict[int, dict[int, str]] = {}
     for mix in mixes(results):
         times = "-" if mix.times is None else f"{mix.times:.2f}"
@@ -251,10 +298,10 @@ def _mixes(results: Results) -> str:
         )
     lists = sorted({count for row in cells.values() for count in row})
     rows = [
-        [f"{streams} streams", *(row.get(count, "-") for count in lists)]
+        [f"{streams:,}", *(row.get(count, "-") for count in lists)]
         for streams, row in cells.items()
     ]
-    columns = ["", *(f"{count} lists of fields" for count in lists)]
+    columns = ["streams", *(f"{count} list{'s' * (count > 1)} of fields" for count in lists)]
     missed = [
         (EACH_RUN, f"{mix.load.streams} by {mix.load.lists}")
         for mix in mixes(results)
@@ -271,6 +318,8 @@ be {MOST_OF_ONE_SHAPE:g} at most. What misses one of them is bold.
 
 
 def _fast_way(results: Results) -> str:
+    if not fast_ways(results):
+        return ""
     rows = [
         [
             one.workload.title,
@@ -281,7 +330,8 @@ def _fast_way(results: Results) -> str:
         ]
         for one in fast_ways(results)
     ]
-    columns = ["", "on it", "off it", "ratio", "instructions, thousands", "off it", ""]
+    columns = ["load", "on it", "off it", "ratio"]
+    columns += ["instructions on it, thousands", "off it, thousands", "verdict"]
     return f"""\
 ## The fast path for XADD
 
@@ -292,6 +342,8 @@ The fast path should never cost more: {MOST_TIMES:g} times as much at most.
 
 
 def _floor(results: Results) -> str:
+    if not heights(results):
+        return ""
     servers = (SUBJECT, FLOOR.name, JUDGE)
     rows = [
         [
@@ -305,7 +357,7 @@ def _floor(results: Results) -> str:
         for height in heights(results)
     ]
     names = (TITLES[SUBJECT], "the floor", TITLES[JUDGE])
-    columns = ["", *names, "Penstock to it", *(f"{name}: instructions" for name in names)]
+    columns = ["load", *names, "Penstock to it", *(f"{name}: instructions" for name in names)]
     return f"""\
 ## The floor
 
@@ -328,13 +380,15 @@ UNITS: Final = {
 
 
 def _absolute(results: Results) -> str:
+    if not results.workloads:
+        return ""
     rows = [
         [workload.title, workload.load.unit, *row]
         for workload, measurements in results.workloads
         for row in _absolute_rows(measurements, [one.value for one in workload.targets])
     ]
-    columns = ["", "by", "", *NAMES, "Penstock, a second"]
-    return f"## Absolute figures\n\n{_table(columns, rows)}"
+    columns = ["load", "by", "value", *NAMES, "Penstock, a second"]
+    return f"## Absolute figures\n\n{_table(columns, rows, words=3)}"
 
 
 def _absolute_rows(measurements: Measurements, targets: Sequence[str]) -> Iterator[list[str]]:
@@ -349,6 +403,8 @@ def _absolute_rows(measurements: Measurements, targets: Sequence[str]) -> Iterat
 
 
 def _keeping(results: Results) -> str:
+    if not keepings(results):
+        return ""
     rows = [
         [
             one.workload.title,
@@ -357,7 +413,7 @@ def _keeping(results: Results) -> str:
         ]
         for one in keepings(results)
     ]
-    columns = ["", *(f"to {TITLES[name]}" for name in REFERENCES), "to itself without"]
+    columns = ["load", *(f"to {TITLES[name]}" for name in REFERENCES), "to itself without"]
     return f"""\
 ## With an append-only file, a replica, or policies
 
@@ -369,6 +425,8 @@ Penstock without.
 
 
 def _fakeredis(results: Results) -> str:
+    if not multiples(results):
+        return ""
     rows = [
         [
             one.workload.title,
@@ -383,10 +441,12 @@ def _fakeredis(results: Results) -> str:
 At least {TIMES_FAKEREDIS} is wanted. fakeredis was given a fiftieth of the data and of the
 requests, which favours it. What it did not survive is named.
 
-{_table(["", "times", ""], rows)}"""
+{_table(["load", "times", "verdict"], rows)}"""
 
 
 def _curves(results: Results) -> str:
+    if not results.curves:
+        return ""
     parts = [
         f"## Cost against size\n\nCPU µs; growth is from the first size to the last, and up to "
         f"{FLAT:g} counts as flat or logarithmic.\n"
@@ -402,12 +462,15 @@ def _curves(results: Results) -> str:
                 rows.append([growth.load, name, *(f"{cost:,.4g}" for cost in costs), *verdict])
             if growth.met is False:
                 missed.append((curve.why.get(growth.load, ""), f"{growth.load}, {curve.title}"))
-        columns = ["", "server", *(f"{size:,} {curve.title}" for size in sizes), "growth", ""]
+        columns = ["load", "server", *(f"{size:,} {curve.title}" for size in sizes)]
+        columns += ["growth", "verdict"]
         parts.append(_table(columns, rows))
     return "\n".join(parts) + _reasons(missed)
 
 
 def _pauses(results: Results) -> str:
+    if not results.pauses:
+        return ""
     rows = [
         [
             wait.pause.title,
@@ -419,7 +482,7 @@ def _pauses(results: Results) -> str:
         for wait in waits(results)
     ]
     servers = (TITLES[name] for name in (SUBJECT, *REFERENCES))
-    columns = ["", *servers, "Penstock's event loop", "Penstock's collector", ""]
+    columns = ["load", *servers, "Penstock's event loop", "Penstock's collector", "verdict"]
     missed = [(wait.pause.why, wait.pause.title) for wait in waits(results) if wait.met is False]
     return f"""\
 ## The longest wait
@@ -446,7 +509,7 @@ def _atomic_costs(results: Results) -> str:
             rows.append([wait.pause.title, *cells, f"{times:.2f}" if times else "-"])
     if not rows:
         return ""
-    columns = ["", *(TITLES[name] for name in (SUBJECT, *REFERENCES)), f"to {TITLES[JUDGE]}"]
+    columns = ["load", *(TITLES[name] for name in (SUBJECT, *REFERENCES)), f"to {TITLES[JUDGE]}"]
     return f"""\
 What has to be one step, CPU µs for each command, argument, key or entry of it:
 
@@ -457,12 +520,59 @@ def _wait(values: dict[str, float] | None, name: str) -> str:
     return f"{values[name]:.1f}" if values is not None and name in values else "-"
 
 
+def _page_of_targets(
+    question: str, wanted: Callable[[Workload], bool], *more: Callable[[Results], str]
+) -> Page:
+    targets: Callable[[Results], str] = partial(_targets, wanted=wanted)
+    return Page(question, (targets, *more), partial(_of, wanted=wanted))
+
+
+PAGES: Final = {
+    "commands.md": _page_of_targets("How fast is a command?", _is_work),
+    "adding.md": Page(
+        "How fast is XADD, wherever entries go?",
+        (_mixes, _fast_way),
+        lambda results: [*mixes(results), *fast_ways(results)],
+    ),
+    "instructions.md": Page("Where does the time go?", (_floor, _profiles)),
+    "memory.md": _page_of_targets("How much memory does it take?", _is_memory),
+    "waits.md": Page("How long may a client wait?", (_pauses,), waits),
+    "growth.md": Page(
+        "How does cost grow with size?",
+        (_curves,),
+        lambda results: [one for _, curve in results.curves for one in growths(curve)],
+    ),
+    "keeping.md": _page_of_targets(
+        "What do a file, a replica and policies cost?", _is_kept, _keeping
+    ),
+    "fakeredis.md": Page("How much faster than fakeredis is it?", (_fakeredis,), multiples),
+    "figures.md": Page("What are the absolute figures?", (_absolute,)),
+}
+"""The pages by their files, in the order of the questions."""
+INDEX: Final = "latest.md"
+ELSEWHERE: Final = {
+    "policies.md": "What does each policy cost?",
+    "startup.md": "How soon does a server answer?",
+    "spark.md": "How fast does Spark read streams?",
+}
+"""Pages that other programs write, and what they answer."""
+
+
 def write(results: Results, folder: Path) -> None:
-    """Writes both as ``latest.json`` and ``latest.md``."""
+    """Writes both, as ``latest.json`` and as pages."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(as_json(results), indent=1)
     (folder / "latest.json").write_text(text + "\n")
-    (folder / "latest.md").write_text(as_markdown(results))
+    write_pages(results, folder)
+
+
+def write_pages(results: Results, folder: Path) -> None:
+    """Writes the pages, and removes those of an earlier run that have nothing to tell now."""
+    pages = as_markdown(results)
+    for name in PAGES.keys() - pages.keys():
+        (folder / name).unlink(missing_ok=True)
+    for name, text in pages.items():
+        (folder / name).write_text(text)
 
 
 QUOTED: Final = (

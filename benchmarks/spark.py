@@ -298,7 +298,7 @@ def as_markdown(results: Results) -> str:
     about, size = results.machine, results.size
     parts = [
         f"""\
-# Spark beside a loop by hand
+# How fast does Spark read streams?
 
 Made by `python -m benchmarks.spark`. The loop is one process of redis-py: XREADGROUP COUNT 1000,
 XACK, columns to Parquet with pyarrow. Spark is a micro-batch of a query that runs already. On one
@@ -319,7 +319,7 @@ absolute figures hold for this machine and this hour only.
 
 
 def _ratios(measured: Measured) -> str:
-    lines = ["| ratio | target | measured | |", "| --- | ---: | ---: | --- |"]
+    lines = ["| ratio | target | measured | verdict |", "| --- | ---: | ---: | --- |"]
     for target in TARGETS:
         ratio = target.ratio(measured)
         verdict = "met" if target.is_met(ratio) else "**missed**"

@@ -93,7 +93,7 @@ def table(starts: dict[str, list[Start]]) -> str:
     importing asyncio: what else a machine does only adds to it."""
     base = min(start.cpu or 0 for start in starts[ASYNCIO])
     lines = [
-        "| | ms, least | median | CPU ms, least | median | times |",
+        "| what starts | ms, least | median | CPU ms, least | median | times |",
         "|---|---|---|---|---|---|",
     ]
     for title, each in starts.items():
@@ -103,7 +103,7 @@ def table(starts: dict[str, list[Start]]) -> str:
         if cpu:
             cells += [f"{min(cpu):.1f}", f"{statistics.median(cpu):.1f}", f"{min(cpu) / base:.2f}"]
         else:
-            cells += ["", "", ""]
+            cells += ["-"] * 3
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -126,9 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             starts.setdefault(title, []).append(measure())
     print(table(starts), end="")
     options.output.write_text(
-        "# How soon a server answers\n\nFrom the start of the process to the first reply, made by"
-        f" `python -m benchmarks.startup`; {options.rounds} rounds, in turns. The multiple is that"
-        f" of the least CPU time to importing asyncio.\n\n{table(starts)}"
+        "# How soon does a server answer?\n\nFrom the start of the process to the first reply, made"
+        f" by `python -m benchmarks.startup`; {options.rounds} rounds, in turns. The multiple is"
+        f" that of the least CPU time to importing asyncio.\n\n{table(starts)}"
     )
     return 0
 

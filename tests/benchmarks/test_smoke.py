@@ -41,7 +41,7 @@ def test_everything_that_is_asked_for_is_measured_once_and_told(tmp_path: Path) 
     assert [one["workload"] for one in found["fast_way"]] == ["xadd-100x100"]
     assert [len(load["costs"]["penstock"]) for load in found["curves"][0]["loads"]] == [3] * 3
     assert [pause["name"] for pause in found["pauses"]] == ["pause-del", "pause-rewrite"]
-    page = (tmp_path / "latest.md").read_text()
+    page = (tmp_path / "commands.md").read_text()
     assert "| XADD, 50 clients, pipeline 16 | <= 0.85 | - | - | - |" in page
 
 

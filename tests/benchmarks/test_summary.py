@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.curves import CURVES
 from benchmarks.machine import Machine
 from benchmarks.pauses import PAUSES
-from benchmarks.report import QUOTED, as_markdown, quote
+from benchmarks.report import INDEX, QUOTED, as_markdown, quote, write
 from benchmarks.runner import CurveMeasurements, Measurements
 from benchmarks.summary import Ratio, Results, growths, mixes, ratio, verdicts, waits
 from benchmarks.workloads import MIXED, WORKLOADS, Workload
@@ -40,7 +42,21 @@ def test_a_target_is_met_up_to_its_ratio_to_redis(cost: float, met: bool) -> Non
     results = of_workloads((PING, measured(penstock=[cost], redis=[1], valkey=[9])))
     [verdict] = verdicts(results)
     assert verdict.met is met
-    assert ("| **missed** |" in as_markdown(results)) == (not met)
+    assert ("| **missed** |" in as_markdown(results)["commands.md"]) == (not met)
+
+
+def test_a_page_answers_a_question_and_is_listed_with_the_targets_that_are_met() -> None:
+    pages = as_markdown(of_workloads((PING, measured(penstock=[1], redis=[1]))))
+    assert list(pages) == [INDEX, "commands.md", "figures.md"]
+    assert "| [How fast is a command?](commands.md) | 1 of 1 |" in pages[INDEX]
+    assert pages["commands.md"].startswith("# How fast is a command?\n")
+
+
+def test_a_page_of_an_earlier_run_goes_when_it_has_nothing_to_tell(tmp_path: Path) -> None:
+    (tmp_path / "waits.md").write_text("# How long may a client wait?\n")
+    write(of_workloads((PING, measured(penstock=[1], redis=[1]))), tmp_path)
+    written = {"commands.md", "figures.md", "latest.json", "latest.md"}
+    assert {path.name for path in tmp_path.iterdir()} == written
 
 
 @pytest.mark.parametrize(("cost", "redis", "met"), [(1.3, 1.3, True), (1.31, 9, False)])

@@ -7,7 +7,8 @@ import re
 from tests.support.process import ROOT
 
 README = (ROOT / "README.md").read_text()
-MEASURED = (ROOT / "benchmarks" / "results" / "latest.md").read_text()
+RESULTS = ROOT / "benchmarks" / "results"
+MEASURED = (RESULTS / "latest.md").read_text()
 
 
 def rows(text: str) -> list[list[str]]:
@@ -20,7 +21,7 @@ HEAD, _, *QUOTED = rows(README.split("## Performance\n")[1].split("\n## ")[0])
 
 
 def test_every_ratio_of_the_readme_is_in_the_measurements() -> None:
-    targets = rows(MEASURED.split("## Targets\n")[1].split("\n## ")[0])
+    targets = rows((RESULTS / "commands.md").read_text())
     measured = {row[0]: [cell.split(" ")[0] for cell in row[2:4]] for row in targets}
     assert {title: ratios for title, *ratios in QUOTED}.items() <= measured.items()
 
@@ -34,3 +35,10 @@ def test_the_readme_quotes_what_each_kind_of_work_with_streams_costs() -> None:
 def test_the_readme_compares_with_the_servers_that_were_measured() -> None:
     assert [name for name in HEAD[1:] if f", {name}," not in MEASURED] == []
     assert len(HEAD) == 3
+
+
+def test_every_page_that_is_listed_has_its_question_as_title() -> None:
+    listed = re.findall(r"^\| \[(.+?)\]\((\S+)\) \|", MEASURED, re.MULTILINE)
+    titles = {name: (RESULTS / name).read_text().splitlines()[0] for _, name in listed}
+    assert titles == {name: f"# {question}" for question, name in listed}
+    assert {*titles, "latest.md"} == {path.name for path in RESULTS.glob("*.md")}

@@ -74,3 +74,10 @@ def test_no_merge_has_left_its_marks(page: Path) -> None:
 @pytest.mark.parametrize("page", DECISIONS, ids=name)
 def test_a_decision_is_one_page(page: Path) -> None:
     assert words(page.read_text()) <= WORDS
+
+
+# The README compares: what its tables ask is plain from their rows.
+@pytest.mark.parametrize("page", [page for page in PAGES if page != ROOT / "README.md"], ids=name)
+def test_every_column_of_a_table_has_a_header(page: Path) -> None:
+    heads = re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", page.read_text(), re.MULTILINE)
+    assert [head for head in heads if re.search(r"\|\s*\|", head)] == []
