@@ -17,9 +17,14 @@ from pyspark_redis_streams.write.writer import Entry, TaskWrite
 from source_tests.driving import Query
 
 OPTIONS = {
-    **{"subscribe": "s", "startingOffsets": "earliest", "mode": "group", "groupId": "g"},
-    **{"consumerName": "q", "maxOffsetsPerTrigger": "2"},
-    **{"pollIntervalMs": "0", "patternIntervalMs": "0"},
+    "subscribe": "s",
+    "startingOffsets": "earliest",
+    "mode": "group",
+    "groupId": "g",
+    "consumerName": "q",
+    "maxOffsetsPerTrigger": "2",
+    "pollIntervalMs": "0",
+    "patternIntervalMs": "0",
 }
 
 
