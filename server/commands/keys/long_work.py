@@ -39,13 +39,15 @@ def in_steps(
     """The reply of ``then``, which is called with the result of the work when that is done: with
     ``None``, as soon as one of the keys has changed."""
     may_go_on = server.due_work.going_on() if writes else lambda: True
+    undisturbed = _undisturbed(server.watching, session, keys, work)
+    next(undisturbed)
 
     def end(found: T | None) -> Outcome:
         if not may_go_on():
             raise CommandError(_INTERRUPTED)
         return then(found)
 
-    return Steps(_answered(_undisturbed(server.watching, session, keys, work), end, session.resp3))
+    return Steps(_answered(undisturbed, end, session.resp3))
 
 
 def _undisturbed(
@@ -53,6 +55,7 @@ def _undisturbed(
 ) -> Generator[None, None, T | None]:
     watching = watched.begin(session.db, keys)
     try:
+        yield  # From here on: the work may have to wait for its first turn.
         while not watched.has_changed(watching):
             try:
                 next(work)

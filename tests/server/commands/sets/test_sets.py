@@ -107,6 +107,35 @@ def test_what_is_stored_is_what_the_sources_give_when_it_is_stored(
     assert client.ask("SCARD", "d") == client.ask("SCARD", "e") == int(reply[1:])
 
 
+def test_a_source_that_changes_before_the_work_has_its_first_turn_is_noticed(
+    direct: Direct,
+) -> None:
+    clients = [direct.client() for _ in range(3)]
+    fill(clients[0], "a", 0, 12_000)
+    other = direct.client()
+    sent(other, "MULTI", "DEL a", "SADD a x")
+    work_in_single_steps(direct)
+    assert clients[0].send("SUNION", "a") is None
+    assert clients[1].send("SUNIONSTORE", "d", "a") is None
+    assert clients[2].send("SUNIONSTORE", "e", "a") is None
+    sent(other, "EXEC")
+    assert reply_in_the_end(direct, clients[1]) == b":1\r\n"
+    assert reply_in_the_end(direct, clients[2]) == b":1\r\n"
+    assert clients[2].ask("SMEMBERS", "e") == [b"x"]
+
+
+def test_nothing_is_watched_for_work_whose_client_has_gone(direct: Direct) -> None:
+    clients = [direct.client() for _ in range(2)]
+    fill(clients[0], "a", 0, 12_000)
+    work_in_single_steps(direct)
+    for client in clients:
+        assert client.send("SUNIONSTORE", "d", "a") is None
+    assert list(direct.server.services.watching.watchers) == [(0, b"a")]
+    for client in clients:
+        client.disconnect()
+    assert not direct.server.services.watching.watchers
+
+
 def test_a_source_of_another_type_by_then_is_an_error_and_nothing_is_stored(
     direct: Direct,
 ) -> None:
