@@ -7,7 +7,7 @@ A collection knows neither its key nor the time. Handlers change it and then say
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection as Sized
 from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
@@ -35,8 +35,12 @@ ELEMENT_BYTES: Final = 88
 """What an element takes beside its own bytes: a header of Python's, and its place in a table."""
 
 
-class Collection(ABC):
-    """A value of many elements. None of them expires before ``due_at``, which is -1 for never."""
+class Collection:
+    """A value of many elements. None of them expires before ``due_at``, which is -1 for never.
+
+    It is no ``ABC``: compiled, all classes below it would share what ``isinstance`` has found out
+    about one of them.
+    """
 
     __slots__ = ("_limits", "due_at")
 
