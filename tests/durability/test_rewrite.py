@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from storage.aof.folder import Folder as AofFolder
 from tests.durability.disks import PowerLossDisk
 from tests.durability.servers import FOLDER, AofProcess, AofThread, lay_out
 from tests.durability.talking import Talker
@@ -70,6 +71,9 @@ def rewrite_and_kill(folder: Path, who: str, number: int) -> Ended:
             armed.touch()
             ended = write_during_rewrite(talker)
         server.process.kill()
+    # A child that the server had just forked holds the lock until it has begun.
+    used = AofFolder(str(folder / FOLDER), "appendonly.aof")
+    wait_until(lambda: not used.user())
     return ended
 
 
