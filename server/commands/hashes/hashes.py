@@ -337,7 +337,7 @@ def hscan(server: Services, session: Session, args: Arguments) -> Outcome:
             return []
         return [bulk(field), bulk(text)] if has_values else [bulk(field)]
 
-    return page_of_elements(cursor, options, value.members, texts, at_once=value.is_small)
+    return page_of_elements(cursor, options, value, texts, at_once=value.is_small)
 
 
 # --- at random -------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def hrandfield(server: Services, session: Session, args: Arguments) -> Outcome:
     if value is None:
         return EMPTY_ARRAY if wanted else None
     count = wanted.count if wanted else 1
-    if steps := index_first(hrandfield, server, session, args, value.members, count):
+    if steps := index_first(hrandfield, server, session, args, value, count):
         return steps
     if wanted is None:
         return bulk(value.members.pick())

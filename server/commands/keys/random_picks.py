@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from protocol import errors
 from protocol.encoder import bulk
@@ -16,6 +16,8 @@ from server.runtime.arguments import INT64_MAX, integer_between
 from server.services import Services
 from server.state.session import Session
 from storage.types.collection import Members, drawn
+from storage.types.hash import Hash
+from storage.types.set import SetValue
 
 
 def index_first(
@@ -23,20 +25,26 @@ def index_first(
     server: Services,
     session: Session,
     args: Arguments,
-    members: Members,
+    value: Hash | SetValue,
     count: int,
     *,
     writes: bool = False,
 ) -> Steps | None:
     """The reply of a handler that runs again behind work that makes the index which so many picks
     need (any, if the number is negative); ``None`` if they need none, or it is there."""
+    members = value.members
     if not members.needs_index or count < -AT_ONCE or members.are_listed_for(count):
         return None
 
     def pick(_: None) -> Outcome:
         return handler(server, session, args)
 
-    return in_steps(server, session, members.indexing(), pick, writes=writes)
+    return in_steps(server, session, _indexing(value), pick, writes=writes)
+
+
+def _indexing(value: Hash | SetValue) -> Generator[None, None, None]:
+    """The value is held meanwhile, or its tables would be freed with its key."""
+    yield from value.members.indexing()
 
 
 class PickCount:

@@ -15,7 +15,9 @@ from server.core.outcomes import Steps, Work
 from server.core.table import Arguments
 from server.runtime.arguments import integer, parse_integer
 from storage.keyspace.glob import Matcher, matcher
-from storage.types.collection import Members
+from storage.types.hash import Hash
+from storage.types.set import SetValue
+from storage.types.sorted_set import SortedSet
 
 STEP: Final = 1000
 """How many keys or elements are looked at in one step, at most about."""
@@ -86,6 +88,9 @@ def _lenient_cursor(text: bytes) -> int:
 
 # --- the elements of a value -------------------------------------------------------------------
 
+Scanned = Hash | SetValue | SortedSet
+"""What has members to walk through."""
+
 Texts = Callable[[bytes], list[bytes]]
 """Returns what a page has of an element, encoded: nothing if it is gone."""
 
@@ -94,14 +99,15 @@ NOTHING_LEFT: Final = Encoded(b"*2\r\n$1\r\n0\r\n*0\r\n")
 
 
 def page_of_elements(
-    cursor: int, options: ScanOptions, members: Members, texts: Texts, *, at_once: bool
+    cursor: int, options: ScanOptions, value: Scanned, texts: Texts, *, at_once: bool
 ) -> Steps:
     """The reply of HSCAN, SSCAN and ZSCAN: the cursor to go on with and the elements of a page, or
     all of them ``at_once``. Elements may come and go between its steps as between its calls."""
-    return Steps(_page(-1 if at_once else cursor, options, members, texts))
+    return Steps(_page(-1 if at_once else cursor, options, value, texts))
 
 
-def _page(cursor: int, options: ScanOptions, members: Members, texts: Texts) -> Work:
+def _page(cursor: int, options: ScanOptions, value: Scanned, texts: Texts) -> Work:
+    members = value.members  # The value is held as well, or its tables would be freed with its key.
     left, count = options.count, 0
     pieces: list[bytes] = []
     if cursor >= 0:

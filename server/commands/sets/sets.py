@@ -198,7 +198,7 @@ def sscan(server: Services, session: Session, args: Arguments) -> Outcome:
         return [bulk(member)] if member in names else []
 
     options = ScanOptions(args, 3)
-    return page_of_elements(cursor, options, value.members, texts, at_once=value.is_small)
+    return page_of_elements(cursor, options, value, texts, at_once=value.is_small)
 
 
 # --- at random -------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def spop(server: Services, session: Session, args: Arguments) -> Outcome:
     value = session.db.collection(key, SetValue)
     if value is None:
         return members_reply(session, []) if len(args) == 3 else None
-    if steps := index_first(spop, server, session, args, value.members, count, writes=True):
+    if steps := index_first(spop, server, session, args, value, count, writes=True):
         return steps
     value.ordered()
     picks = value.members.picks(count)
@@ -255,7 +255,7 @@ def srandmember(server: Services, session: Session, args: Arguments) -> Outcome:
     if value is None:
         return EMPTY_ARRAY if wanted else None
     count = wanted.count if wanted else 1
-    if steps := index_first(srandmember, server, session, args, value.members, count):
+    if steps := index_first(srandmember, server, session, args, value, count):
         return steps
     if wanted is None:
         return bulk(value.members.pick())

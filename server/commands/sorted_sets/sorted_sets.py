@@ -291,7 +291,7 @@ def zscan(server: Services, session: Session, args: Arguments) -> Outcome:
         # Of a large value Redis tells the scores with 17 digits here, and only here.
         return [bulk(member), bulk(text_of(score) if is_small else b"%.17g" % score)]
 
-    return page_of_elements(cursor, options, value.members, texts, at_once=is_small)
+    return page_of_elements(cursor, options, value, texts, at_once=is_small)
 
 
 @command(

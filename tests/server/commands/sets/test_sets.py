@@ -176,6 +176,24 @@ def test_the_index_for_random_members_is_made_in_steps_while_members_come_and_go
     direct.server.state.keyspace.check()
 
 
+@pytest.mark.parametrize("turns", [0, 2, 6])
+@pytest.mark.parametrize("line", ["SSCAN s 0 COUNT 10000", "SRANDMEMBER s 3", "SPOP s 3"])
+def test_a_set_that_is_deleted_and_freed_meanwhile_ends_no_work(
+    direct: Direct, line: str, turns: int
+) -> None:
+    client = direct.client()
+    fill(client, "s", 0, 9000)
+    work_in_single_steps(direct)
+    assert client.send(*line.split()) is None
+    for _ in range(turns):
+        direct.server.services.stepped.turn()
+    sent(direct.client(), "DEL s")
+    while client.reply_when_woken is None:
+        direct.server.state.keyspace.limits.collections.disposal.free(7000)
+        direct.server.services.stepped.turn()
+    assert client.reply_when_woken.startswith((b"*", b"$-1"))
+
+
 def test_a_limit_ends_counting(client: DirectClient) -> None:
     fill(client, "a", 0, 8000)
     fill(client, "b", 1000, 9000)
