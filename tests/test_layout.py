@@ -25,6 +25,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "checksums",
         "chunks",
         "indexes",
+        "steps",
         "engine",
         "types",
         "keyspace",

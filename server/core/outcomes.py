@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
-from typing import Final, TypeVar, Union
+from typing import Final, Union
 
 from protocol.encoder import bulk, bulks, encode
 from protocol.errors import CommandError
 from protocol.replies import NULL_ARRAY, Encoded, Failure, Reply
-
-T = TypeVar("T")
+from storage.steps import result
 
 PIECE: Final = 256 * 1024
 """About how many bytes of a long reply are put together at a time."""
@@ -42,16 +41,6 @@ class Steps:
 
     def __init__(self, work: Work) -> None:
         self.work = work
-
-
-def result(work: Generator[None, None, T]) -> T:
-    """Do work in steps without an interruption; returns its result."""
-    try:
-        while True:
-            next(work)
-    except StopIteration as stop:
-        found: T = stop.value
-        return found
 
 
 def finish(steps: Steps) -> bytes:

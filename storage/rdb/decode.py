@@ -21,6 +21,7 @@ from storage.engine.stream import Stream
 from storage.rdb import codes
 from storage.rdb.listpack import DamagedListpack, ListpackReader
 from storage.rdb.source import DamagedRDB, Source
+from storage.steps import InSteps
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -36,11 +37,12 @@ Pending = dict[int, tuple[int, int]]
 """Delivery time and delivery count of pending entries by ID."""
 
 
-def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
+def read_stream(source: Source, kind: int, limits: StreamLimits) -> InSteps[Stream]:
     """The stream that is stored as this type. Raises :class:`DamagedRDB`."""
     stream = Stream(limits)
     for _ in range(source.length()):
         _add_node(source, stream)
+        yield
     offset = source.offset
     length = source.length()
     last_id = _entry_id(source)
@@ -56,6 +58,7 @@ def read_stream(source: Source, kind: int, limits: StreamLimits) -> Stream:
         raise DamagedRDB(offset, "counters of a stream that do not fit its entries")
     for _ in range(source.length()):
         _add_group(source, kind, stream)
+        yield
     return stream
 
 

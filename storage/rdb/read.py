@@ -15,6 +15,7 @@ from storage.rdb import codes
 from storage.rdb.decode import read_stream
 from storage.rdb.read_collections import read_hash, read_list, read_set, read_sorted_set
 from storage.rdb.source import DamagedRDB, Source
+from storage.steps import InSteps, result
 from storage.types.kinds import Value
 
 _MAGIC: Final = 9
@@ -189,10 +190,10 @@ def read_value(source: Source, kind: int, limits: StreamLimits) -> Value | None:
         source.length()
         skip_module(source)
         return None
-    return _READERS[kind](source, kind, limits)
+    return result(_READERS[kind](source, kind, limits))
 
 
-_READERS: Final[dict[int, Callable[[Source, int, StreamLimits], Value]]] = {
+_READERS: Final[dict[int, Callable[[Source, int, StreamLimits], InSteps[Value]]]] = {
     **dict.fromkeys(codes.STREAMS, read_stream),
     **dict.fromkeys(codes.LISTS, read_list),
     **dict.fromkeys(codes.SETS, read_set),
@@ -232,13 +233,22 @@ def verify(payload: bytes) -> int:
 def restore(payload: bytes, limits: StreamLimits) -> Value:
     """The value in a payload. Raises :class:`WrongFooter`, :class:`OtherType`, or
     :class:`DamagedRDB`."""
+    return result(restoring(payload, limits))
+
+
+def restoring(payload: bytes, limits: StreamLimits) -> InSteps[Value]:
+    """Do the same in steps."""
     valkey = verify(payload) == codes.VALKEY
     source = Source([payload[:-_FOOTER]])
     kind = source.byte()
     name = type_name(kind, valkey)
     if not name:
         raise DamagedRDB(0, f"a value of the unknown type {kind}")
-    value = read_value(source, kind, limits)
+    value: Value | None
+    if kind in _READERS:
+        value = yield from _READERS[kind](source, kind, limits)
+    else:
+        value = read_value(source, kind, limits)
     if not source.is_at_end():
         raise DamagedRDB(source.offset, "there is more than one value")
     if value is None:

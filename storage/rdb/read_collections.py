@@ -1,5 +1,7 @@
 """Hashes, lists, sets and sorted sets from the types of values that Redis and Valkey write.
 
+They are made in steps, as each may have millions of elements.
+
 Whatever is stored in a packed form becomes texts first (:mod:`storage.rdb.packed`). A value that
 could not be, one without elements or with one of them twice, has :class:`DamagedRDB` raised.
 """
@@ -7,6 +9,7 @@ could not be, one without elements or with one of them twice, has :class:`Damage
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import inf, nan
 from struct import unpack
 from typing import Final
@@ -16,6 +19,7 @@ from storage.errors import BadBytes
 from storage.rdb import codes
 from storage.rdb.packed import intset_texts, listpack_texts, ziplist_texts, zipmap_texts
 from storage.rdb.source import DamagedRDB, Source
+from storage.steps import STEP, InSteps
 from storage.types.collection import Collection
 from storage.types.hash import Hash
 from storage.types.list import ListValue
@@ -69,14 +73,16 @@ def _filled(value: Collection, count: int, offset: int) -> None:
         raise DamagedRDB(offset, f"a value of {count} elements of which {len(value)} differ")
 
 
-def read_list(source: Source, kind: int, limits: StreamLimits) -> ListValue:
+def read_list(source: Source, kind: int, limits: StreamLimits) -> InSteps[ListValue]:
     """The list that is stored as this type. Raises :class:`DamagedRDB`."""
     offset = source.offset
     value = ListValue(limits.collections)
     in_nodes = kind in (codes.LIST_ZIPLISTS, codes.LIST_NODES)
-    elements = list(_nodes(source, kind) if in_nodes else _texts(source, kind, 1))
-    value.push(elements, left=False)
-    _filled(value, len(elements), offset)
+    elements = _nodes(source, kind) if in_nodes else _texts(source, kind, 1)
+    while some := list(islice(elements, STEP)):
+        value.push(some, left=False)
+        yield
+    _filled(value, len(value), offset)
     return value
 
 
@@ -91,7 +97,7 @@ def _nodes(source: Source, kind: int) -> Iterator[bytes]:
             yield from _unpacked(source, listpack_texts)
 
 
-def read_set(source: Source, kind: int, limits: StreamLimits) -> SetValue:
+def read_set(source: Source, kind: int, limits: StreamLimits) -> InSteps[SetValue]:
     """The set that is stored as this type. Raises :class:`DamagedRDB`."""
     offset = source.offset
     value = SetValue(limits.collections)
@@ -99,6 +105,8 @@ def read_set(source: Source, kind: int, limits: StreamLimits) -> SetValue:
     for member in _texts(source, kind, 1):
         value.add(member)
         count += 1
+        if count % STEP == 0:
+            yield
     _filled(value, count, offset)
     return value
 
@@ -107,7 +115,7 @@ _SPECIAL: Final = {253: nan, 254: inf, 255: -inf}
 """The scores that stand in place of the length of a text."""
 
 
-def read_sorted_set(source: Source, kind: int, limits: StreamLimits) -> SortedSet:
+def read_sorted_set(source: Source, kind: int, limits: StreamLimits) -> InSteps[SortedSet]:
     """The sorted set that is stored as this type. Raises :class:`DamagedRDB`."""
     offset = source.offset
     value = SortedSet(limits.collections)
@@ -119,9 +127,11 @@ def read_sorted_set(source: Source, kind: int, limits: StreamLimits) -> SortedSe
                 raise DamagedRDB(offset, "a score that is not a number")
             scores[member] = score
             count += 1
+            if count % STEP == 0:
+                yield
     except ValueError:
         raise DamagedRDB(offset, "a member without a score that is a number") from None
-    value.fill(scores)
+    yield from value.filling(scores.keys(), scores.values())
     _filled(value, count, offset)
     return value
 
@@ -156,7 +166,7 @@ _SCORED: Final[dict[int, Callable[[Source, int], Scored]]] = {
 """What reads the types of sorted sets that are not packed."""
 
 
-def read_hash(source: Source, kind: int, limits: StreamLimits) -> Hash:
+def read_hash(source: Source, kind: int, limits: StreamLimits) -> InSteps[Hash]:
     """The hash that is stored as this type. Raises :class:`DamagedRDB`."""
     offset = source.offset
     value = Hash(limits.collections)
@@ -166,6 +176,8 @@ def read_hash(source: Source, kind: int, limits: StreamLimits) -> Hash:
         if at > 0:
             value.expire_at(field, at)
         count += 1
+        if count % STEP == 0:
+            yield
     _filled(value, count, offset)
     return value
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from storage.engine.limits import CollectionLimits, Table
+from storage.steps import STEP
 from storage.types.collection import SAMPLE, Collection, Members, Words, in_portions
 from storage.types.strings import encoding_of
 
@@ -16,9 +17,6 @@ SADD: Final = b"SADD"
 _INTEGERS: Final = "intset"
 _SMALL: Final = "listpack"
 _LARGE: Final = "hashtable"
-
-_STEP: Final = 2000
-"""How many members are added in a step."""
 
 _COSTLIER: Final = 4
 """How much longer it takes to remove a member from an index than to put one into a new one."""
@@ -83,7 +81,7 @@ class SetValue(Collection):
             return
         self._sorted = self._encoding != _INTEGERS
         left = iter(members)
-        while some := dict.fromkeys(islice(left, _STEP)):
+        while some := dict.fromkeys(islice(left, STEP)):
             self._names.update(some)
             yield
 

@@ -18,6 +18,7 @@ from random import randrange
 from typing import Final
 
 from storage.engine.limits import CollectionLimits, Table
+from storage.steps import STEP
 from storage.types.collection import SAMPLE, Collection, Members, Words, in_portions
 
 ZADD: Final = b"ZADD"
@@ -28,9 +29,6 @@ of an item in the middle of a million is a sum of some hundred lengths."""
 
 FEWEST: Final = MOST // 2
 """Two blocks beside each other have more items than this."""
-
-_STEP: Final = 2000
-"""How many items are added or looked at in a step."""
 
 _SAMPLED: Final = 4096
 _SAMPLE_STEP: Final = 8
@@ -102,13 +100,13 @@ def in_order(pairs: Iterable[Item]) -> Generator[None, None, list[Item]]:
     they are divided, of which each is sorted by itself."""
     items: list[Item] = []
     left = iter(pairs)
-    while some := list(islice(left, _STEP)):
+    while some := list(islice(left, STEP)):
         items += some
         yield
     ends = sorted(items[:: max(len(items) // _SAMPLED, 1)])[_SAMPLE_STEP::_SAMPLE_STEP]
     parts: list[list[Item]] = [[] for _ in range(len(ends) + 1)]
-    for start in range(0, len(items), _STEP):
-        for item in items[start : start + _STEP]:
+    for start in range(0, len(items), STEP):
+        for item in items[start : start + STEP]:
             parts[bisect_right(ends, item)].append(item)
         yield
     items = []
@@ -201,7 +199,7 @@ class SortedSet(Collection):
         if not self._large:
             self.expect(len(members), max(map(len, members), default=0))
         left = zip(members, scores, strict=True)
-        while some := dict(islice(left, _STEP)):
+        while some := dict(islice(left, STEP)):
             if not self._large:
                 some = {member: score + 0.0 for member, score in some.items()}
             self.scores.update(some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from server.core.outcomes import result
+from storage.steps import result
 
 
 def test_the_result_is_what_the_work_returns() -> None:

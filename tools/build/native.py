@@ -57,7 +57,7 @@ ONLY: Final = {
     "server/runtime": "arguments change_count clock clockwork histogram stats",
     "server/scripting": "host_api",
     "server/state": "server_state session timings",
-    "storage": "chunks errors indexes",
+    "storage": "chunks errors indexes steps",
 }
 """The modules of other rooms that are compiled, as the same commands pass through them, or hold
 their objects: one of a module that is not compiled is a dictionary to compiled code."""

@@ -6,7 +6,6 @@ here as RESTORE, or RESTORE-ASKING from a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from functools import partial
 from typing import Final
 
@@ -26,9 +25,10 @@ from storage.engine.stream import Stream
 from storage.keyspace.copies import RESTORED
 from storage.keyspace.databases import Database
 from storage.rdb import codes
-from storage.rdb.read import OtherType, WrongFooter, restore
+from storage.rdb.read import OtherType, WrongFooter, restoring
 from storage.rdb.source import DamagedRDB
 from storage.rdb.write import dump, dump_chunks
+from storage.steps import InSteps, result
 from storage.types.collection import Collection
 from storage.types.kinds import Value, kind_of
 
@@ -123,6 +123,9 @@ _MOST_FREQUENT: Final = 255
 _AT_ONCE: Final = 10_000
 """Collections of fewer elements are dumped without giving way."""
 
+_SHORT: Final = 100_000
+"""Payloads of fewer bytes are restored without giving way."""
+
 
 @command(
     "DUMP",
@@ -149,9 +152,9 @@ def dump_(server: Services, session: Session, args: Arguments) -> Outcome:
     return in_steps(server, session, _dumped(value), reply, keys=args[1:])
 
 
-def _dumped(value: Collection) -> Generator[None, None, bytes]:
+def _dumped(value: Value, version: int | None = None) -> InSteps[bytes]:
     chunks = []
-    for chunk in dump_chunks(value):
+    for chunk in dump_chunks(value, version):
         chunks.append(chunk)
         yield
     return b"".join(chunks)
@@ -218,21 +221,28 @@ _restorer = partial(
     summary="Does what RESTORE does, for clusters that move keys.",
     categories="keyspace dangerous",
 )
-def restore_(server: Services, session: Session, args: Arguments) -> Reply:
+def restore_(server: Services, session: Session, args: Arguments) -> Outcome:
     """OK. A key whose time is over already is not made, but the former one is removed."""
     options = _RestoreOptions(args)
-    database, key = session.db, args[1]
-    if not options.replace and database.get(key) is not None:
+    _expiry_at_free_key(session.db, args, options)
+    work = _restored(args[3], session.db.keyspace.limits)
+    if len(args[3]) <= _SHORT:
+        return _placed(session.db, args, options, *result(work))
+
+    def then(restored: tuple[Value, bytes] | None) -> Outcome:
+        assert restored is not None, "there are no keys that could change"
+        return _placed(session.db, args, options, *restored)
+
+    return in_steps(server, session, work, then, writes=True)
+
+
+def _expiry_at_free_key(
+    database: Database, args: Arguments, options: _RestoreOptions
+) -> int | None:
+    """When the key will expire, if ever. Raises :class:`CommandError` if it may not be made."""
+    if not options.replace and database.get(args[1]) is not None:
         raise CommandError(errors.BUSY_KEY)
-    expires_at = _expiry(args[2], options.absolute, database.keyspace.now_ms)
-    value = _value(args[3], database.keyspace.limits)
-    if expires_at is not None and expires_at <= database.keyspace.now_ms:
-        database.delete(key)
-        return OK
-    _place(database, key, value, expires_at)
-    if options.idle is not None:
-        database.used[key] = max(0, database.keyspace.now_ms - 1000 * options.idle)
-    return OK
+    return _expiry(args[2], options.absolute, database.keyspace.now_ms)
 
 
 def _expiry(text: bytes, absolute: bool, now_ms: int) -> int | None:
@@ -245,10 +255,11 @@ def _expiry(text: bytes, absolute: bool, now_ms: int) -> int | None:
     return ttl if absolute else now_ms + ttl
 
 
-def _value(payload: bytes, limits: StreamLimits) -> Value:
-    """Return the value in a payload; raises :class:`CommandError`."""
+def _restored(payload: bytes, limits: StreamLimits) -> InSteps[tuple[Value, bytes]]:
+    """The value in a payload, and the payload of a collection as it is written here. Raises
+    :class:`CommandError`."""
     try:
-        return restore(payload, limits)
+        value = yield from restoring(payload, limits)
     except WrongFooter:
         raise CommandError(key_errors.WRONG_PAYLOAD) from None
     except OtherType as error:
@@ -256,14 +267,33 @@ def _value(payload: bytes, limits: StreamLimits) -> Value:
         raise CommandError(f"{key_errors.DAMAGED_PAYLOAD}: {where}") from None
     except DamagedRDB:
         raise CommandError(key_errors.DAMAGED_PAYLOAD) from None
-
-
-def _place(database: Database, key: bytes, value: Value, expires_at: int | None) -> None:
     if isinstance(value, Stream):
-        database.restore_stream(key, value, dump(value, codes.REDIS_7_0), expires_at)
+        return value, (yield from _dumped(value, codes.REDIS_7_0))
+    return value, (yield from _dumped(value)) if isinstance(value, Collection) else b""
+
+
+def _placed(
+    database: Database, args: Arguments, options: _RestoreOptions, value: Value, payload: bytes
+) -> Reply:
+    """Makes the key, if it may be; the reply."""
+    expires_at = _expiry_at_free_key(database, args, options)
+    key, now_ms = args[1], database.keyspace.now_ms
+    if expires_at is not None and expires_at <= now_ms:
+        database.delete(key)
+        return OK
+    _place(database, key, value, payload, expires_at)
+    if options.idle is not None:
+        database.used[key] = max(0, now_ms - 1000 * options.idle)
+    return OK
+
+
+def _place(
+    database: Database, key: bytes, value: Value, payload: bytes, expires_at: int | None
+) -> None:
+    if isinstance(value, Stream):
+        database.restore_stream(key, value, payload, expires_at)
     elif isinstance(value, Collection):
-        ttl = b"%d" % (expires_at or 0)
-        words = (b"RESTORE", key, ttl, dump(value), b"REPLACE", b"ABSTTL")
+        words = (b"RESTORE", key, b"%d" % (expires_at or 0), payload, b"REPLACE", b"ABSTTL")
         database.put(key, value, [words], RESTORED, expires_at)
     else:
         database.set_string(key, bytes(value), expires_at, "restore")

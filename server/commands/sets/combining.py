@@ -11,11 +11,12 @@ from server.commands.declare import command
 from server.commands.keys.counted_keys import CountedKeys, limit_of
 from server.commands.keys.long_work import in_steps
 from server.commands.sets.sets import members_reply, set_to_read
-from server.core.outcomes import Outcome, Steps, Work, result
+from server.core.outcomes import Outcome, Steps, Work
 from server.core.table import Arguments, KeySpec
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import SET
+from storage.steps import result
 from storage.types.set import SetValue
 
 Names = dict[bytes, Any]

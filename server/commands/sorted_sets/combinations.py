@@ -21,13 +21,14 @@ from server.commands.sorted_sets import errors as zset_errors
 from server.commands.sorted_sets.ranges import store
 from server.commands.sorted_sets.scores import score_of
 from server.commands.sorted_sets.selections import listed, listed_each
-from server.core.outcomes import Outcome, Steps, Work, result
+from server.core.outcomes import Outcome, Steps, Work
 from server.core.table import Arguments, KeySpec
 from server.runtime.arguments import integer
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import ZSET
 from storage.errors import WrongType
+from storage.steps import result
 from storage.types.set import SetValue
 from storage.types.sorted_set import Item, SortedSet, in_order, items_of
 

@@ -22,12 +22,13 @@ from server.commands.sorted_sets.selections import (
     listed,
 )
 from server.commands.sorted_sets.sorted_sets import set_to_read
-from server.core.outcomes import Outcome, result
+from server.core.outcomes import Outcome
 from server.core.table import Arguments, KeySpec
 from server.services import Services
 from server.state.session import Session
 from storage.engine.effects import ZSET, Events
 from storage.engine.limits import CollectionLimits
+from storage.steps import result
 from storage.types.sorted_set import Items, SortedSet
 
 _READ: Final = [KeySpec("RO access")]

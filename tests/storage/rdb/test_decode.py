@@ -14,6 +14,7 @@ from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
 from storage.rdb.source import DamagedRDB, Source
 from storage.rdb.write import length, milliseconds, raw
+from storage.steps import result
 from tests.storage.rdb.builders import a_stream, node
 
 ONE: Final = (1 << 64) + 1
@@ -28,7 +29,7 @@ def stream_of(data: bytes) -> Stream:
     """The stream that these bytes are, verified."""
     source = Source([data])
     keyspace = Keyspace()
-    stream = read_stream(source, source.byte(), keyspace.limits)
+    stream = result(read_stream(source, source.byte(), keyspace.limits))
     assert source.is_at_end()
     keyspace.databases[0].attach(b"k", stream)
     keyspace.check()
@@ -234,7 +235,7 @@ DAMAGED: Final = [
 def test_what_could_not_be_is_refused(data: bytes, reason: str) -> None:
     source = Source([data])
     with pytest.raises(DamagedRDB) as caught:
-        read_stream(source, source.byte(), StreamLimits())
+        result(read_stream(source, source.byte(), StreamLimits()))
     assert caught.value.reason == reason
     assert 0 < caught.value.offset <= len(data)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from server.commands.strings import bitmaps
 from server.commands.strings.bitmaps import _OPERATIONS
 from server.commands.strings.strings import resolve
-from server.core.outcomes import result
+from storage.steps import result
 from storage.types.strings import Buffer
 from tests.support.direct import DirectClient
 

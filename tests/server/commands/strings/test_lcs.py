@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from server.commands.strings import lcs
 from server.commands.strings.lcs import Match
-from server.core.outcomes import result
+from storage.steps import result
 
 TEXTS = st.one_of(
     st.lists(st.sampled_from(b"ab"), max_size=40).map(bytes),

@@ -17,7 +17,7 @@ from storage.rdb.write import write_rdb
 from tests.conformance.reference import find_server
 from tests.storage.rdb.builders import a_stream, node, payload
 from tests.storage.rdb.test_read_payload import BY_REDIS_7_0, BY_VALKEY_9_1
-from tests.support.direct import Argument, Direct, DirectClient
+from tests.support.direct import Argument, Direct, DirectClient, parsed
 from tests.support.lines import sent
 from tests.support.listening import Listener
 from tests.support.recording import Recording, commands_of, load, readable
@@ -64,6 +64,59 @@ def test_a_long_collection_is_dumped_in_steps_as_it_is_at_the_end(
     other.send(*change.split()) if change else None
     payload = reply_in_the_end(direct, client)
     assert payload == sent_at_once(other, "DUMP l")
+
+
+def filled(client: DirectClient, kind: str) -> None:
+    """Makes a key of 20,000 elements, or entries."""
+    for first in range(0, 20_000, 1000):
+        names = [f"element:{n}" for n in range(first, first + 1000)]
+        if kind == "stream":
+            for name in names:
+                client.send("XADD", kind, "*", "field", name)
+        elif kind == "list":
+            client.send("RPUSH", kind, *names)
+        elif kind == "set":
+            client.send("SADD", kind, *names)
+        elif kind == "zset":
+            client.send("ZADD", kind, *[word for name in names for word in (name[8:], name)])
+        else:
+            client.send("HSET", kind, *[word for name in names for word in (name, "value")])
+
+
+@pytest.mark.parametrize("kind", ["hash", "list", "set", "zset", "stream"])
+def test_a_long_value_is_restored_in_steps(direct: Direct, client: DirectClient, kind: str) -> None:
+    filled(client, kind)
+    dumped = sent_at_once(client, f"DUMP {kind}")
+    data = parsed(dumped)
+    work_in_single_steps(direct)
+    assert client.send("RESTORE", "k", 60_000, data) is None
+    other = direct.client()
+    assert other.send("EXISTS", "k") == b":0\r\n"
+    assert reply_in_the_end(direct, client) == OK
+    assert other.send("PTTL", "k") == b":60000\r\n"
+    assert sent_at_once(other, "DUMP k") == dumped
+
+
+def test_a_key_that_appears_while_a_value_is_restored_stays(
+    direct: Direct, client: DirectClient
+) -> None:
+    filled(client, "set")
+    data = parsed(sent_at_once(client, "DUMP set"))
+    work_in_single_steps(direct)
+    client.send("RESTORE", "k", 0, data)
+    direct.client().send("SET", "k", "text")
+    assert reply_in_the_end(direct, client) == b"-BUSYKEY Target key name already exists.\r\n"
+    assert direct.client().send("GET", "k") == b"$4\r\ntext\r\n"
+
+
+def test_a_long_payload_that_is_damaged_at_its_end_makes_no_key(
+    direct: Direct, client: DirectClient
+) -> None:
+    data = b"\x02\x80\0\0\x75\x30" + b"".join(b"\x06%06d" % n for n in range(29_999)) + b"\x01"
+    work_in_single_steps(direct)
+    assert client.send("RESTORE", "k", 0, payload(data)) is None
+    assert reply_in_the_end(direct, client) == b"-ERR Bad data format\r\n"
+    assert direct.client().send("EXISTS", "k") == b":0\r\n"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
 from storage.rdb.source import Source
+from storage.steps import result
 from tests.storage.rdb.builders import a_stream, node
 
 NODES: Final = 3
@@ -49,7 +50,7 @@ def stream() -> Stream:
         added=len(ALL),
     )
     source = Source([data])
-    return read_stream(source, source.byte(), Keyspace().limits)
+    return result(read_stream(source, source.byte(), Keyspace().limits))
 
 
 def folded(log: EntryLog) -> list[bool]:
@@ -125,7 +126,7 @@ def test_a_node_that_takes_long_is_taken_apart_at_once() -> None:
     value = b"v" * 40_000
     data = node(2, 0, 1, b"f", 0, *(2, 0, 0, value, 4), *(2, 0, 1, value, 4))
     source = Source([a_stream((_id(0), data), entries=2, last=(7, 2))])
-    stream = read_stream(source, source.byte(), Keyspace().limits)
+    stream = result(read_stream(source, source.byte(), Keyspace().limits))
     (block,) = stream.log.blocks
     assert block.memory_usage() > len(data) + 10 * 2
     assert block.contents()[0] == [_id(0), _id(1)]
