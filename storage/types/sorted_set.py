@@ -331,6 +331,15 @@ class SortedSet(Collection):
             found.extend(self._blocks[at].part(0, left - len(found)))
         return found
 
+    def names(self, start: int, stop: int) -> list[bytes]:
+        """The members alone of what :meth:`items` returns."""
+        left = min(stop, len(self.scores)) - start
+        if left <= 0:
+            return []
+        at, place = _place_of(self._blocks, len(self.scores), start)
+        found = self._blocks[at].members[place : place + left]
+        return found if len(found) == left else self.items(start, stop).members
+
     def ordered(self) -> Iterator[Item]:
         """Yield all items; none may come or go meanwhile."""
         return chain.from_iterable(map(Items.pairs, self._blocks))

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Final
 
+from protocol.encoder import array_line
 from protocol.replies import EMPTY_ARRAY, Reply
 from server.commands.declare import command
 from server.commands.keys.long_work import in_steps
@@ -22,7 +23,7 @@ from server.commands.sorted_sets.selections import (
     listed,
 )
 from server.commands.sorted_sets.sorted_sets import set_to_read
-from server.core.outcomes import Outcome
+from server.core.outcomes import Outcome, write_texts
 from server.core.table import Arguments, KeySpec
 from server.services import Services
 from server.state.session import Session
@@ -53,7 +54,10 @@ def zrange(server: Services, session: Session, args: Arguments) -> Outcome:
         return _list(session, args, None)
     ranks = RankRange(args[2], args[3])
     value = set_to_read(session, args[1])
-    return EMPTY_ARRAY if value is None else listed(value.items(*ranks.span(value)), False, False)
+    if value is None:
+        return EMPTY_ARRAY
+    names = value.names(*ranks.span(value))
+    return write_texts(array_line(len(names)), names)
 
 
 @_lister(

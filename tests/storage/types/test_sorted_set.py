@@ -74,6 +74,7 @@ class Comparison(RuleBasedStateMachine):
         stop = start + int(size * len(self.model))
         taken = self.ordered()[start:stop]
         assert list(self.value.items(start, stop).pairs()) == taken
+        assert self.value.names(start, stop) == [member for _, member in taken]
         assert list(self.value.take(start, stop).pairs()) == taken
         for _, member in taken:
             del self.model[member]
