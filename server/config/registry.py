@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from server.config.policy_lines import StreamPolicies
@@ -35,18 +37,6 @@ __all__ = ["SETTINGS", "BadSetting", "Config"]
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1
 MEGABYTE: Final = 1024**2
-
-EVICTION_POLICIES: Final = (
-    "volatile-lru",
-    "volatile-lfu",
-    "volatile-random",
-    "volatile-ttl",
-    "allkeys-lru",
-    "allkeys-lfu",
-    "allkeys-random",
-    "noeviction",
-)
-"""What may be evicted where memory is limited; which here it is not."""
 
 NO_EVICTION: Final = "noeviction"
 
@@ -172,168 +162,41 @@ EFFECTIVE: Final[tuple[Setting, ...]] = (
 )
 
 
-def _unused(reason: str, *settings: Setting) -> tuple[Setting, ...]:
-    """Settings that are taken and kept, but change nothing, for this reason."""
-    for setting in settings:
-        setting.unused = reason
-    return settings
-
-
 def _unsupported(reason: str, setting: Setting) -> Setting:
     """A setting of which no value but the default is taken, for this reason."""
     setting.unsupported = reason
     return setting
 
 
-UNUSED: Final = (
-    *_unused(
-        "lists are not compressed",
-        Integer("list-compress-depth", 0, 0, INT_MAX),
-        Lines("list-max-ziplist-entries"),
-        Lines("list-max-ziplist-value"),
-    ),
-    *_unused(
-        "no key is ever evicted",
-        Choice("maxmemory-policy", NO_EVICTION, EVICTION_POLICIES),
-        Integer("maxmemory-samples", 5, 1, 64),
-        Integer("maxmemory-eviction-tenacity", 10, 0, 100),
-        Integer("lfu-decay-time", 1, 0, INT_MAX),
-        Integer("lfu-log-factor", 10, 0, INT_MAX),
-    ),
-    *_unused(
-        "large values are always freed little by little",
-        Switch("lazyfree-lazy-eviction", "no"),
-        Switch("lazyfree-lazy-expire", "no"),
-        Switch("lazyfree-lazy-server-del", "no"),
-        Switch("lazyfree-lazy-user-del", "no"),
-        Switch("lazyfree-lazy-user-flush", "no"),
-    ),
-    *_unused(
-        "Python manages memory and hash tables",
-        Switch("activerehashing", "yes"),
-        Switch("activedefrag", "no"),
-        Integer("active-defrag-cycle-max", 25, 1, 99),
-        Integer("active-defrag-cycle-min", 1, 1, 99),
-        Memory("active-defrag-ignore-bytes", 100 * MEGABYTE, 1),
-        Integer("active-defrag-max-scan-fields", 1000, 1, INT64_MAX),
-        Integer("active-defrag-threshold-lower", 10, 0, 1000),
-        Integer("active-defrag-threshold-upper", 100, 0, 1000),
-        Switch("jemalloc-bg-thread", "yes"),
-    ),
-    *_unused(
-        "one thread does all of it, in rounds that set their own limits",
-        Integer("io-threads", 1, 1, 128, mutable=False),
-        Lines("io-threads-do-reads"),
-        Integer("max-new-connections-per-cycle", 10, 1, 1000),
-        Integer("max-new-tls-connections-per-cycle", 1, 1, 1000),
-        Switch("dynamic-hz", "yes"),
-        Integer("active-expire-effort", 1, 1, 10),
-    ),
-    *_unused(
-        "the process stays in the foreground, under its name, as the system has started it",
-        Switch("daemonize", "no", mutable=False),
-        Switch("set-proc-title", "yes", mutable=False),
-        Setting("proc-title-template", "{title} {listen-addr} {server-mode}"),
-        Choice("oom-score-adj", "no", ("no", "yes", "relative", "absolute")),
-        Words("oom-score-adj-values", "0 200 800"),
-        Switch("disable-thp", "yes", mutable=False),
-        Setting("server-cpulist", "", mutable=False),
-        Setting("bio-cpulist", "", mutable=False),
-        Setting("aof-rewrite-cpulist", "", mutable=False),
-        Setting("bgsave-cpulist", "", mutable=False),
-        Integer("socket-mark-id", 0, 0, 2**32 - 1, mutable=False),
-        Setting("locale-collate", ""),
-    ),
-    *_unused(
-        "messages go to standard output or to logfile",
-        Switch("syslog-enabled", "no", mutable=False),
-        Setting("syslog-ident", "redis", mutable=False),
-        Setting("syslog-facility", "local0", mutable=False),
-        Switch("always-show-logo", "no", mutable=False),
-        Switch("crash-log-enabled", "yes"),
-        Switch("crash-memcheck-enabled", "yes"),
-        Words("ignore-warnings", ""),
-    ),
-    *_unused(
-        "what is not there, or not allowed, is refused when a client asks for it",
-        Choice("enable-module-command", "no", ("no", "yes", "local"), mutable=False),
-        Choice("enable-protected-configs", "no", ("no", "yes", "local"), mutable=False),
-        Lines("lua-enable-deprecated-api"),
-    ),
-    *_unused(
-        "payloads are always checked as a whole",
-        Choice("sanitize-dump-payload", "no", ("no", "yes", "clients")),
-    ),
-    *_unused(
-        "RDB files are written with a checksum, uncompressed, in portions",
-        Switch("rdbchecksum", "yes", mutable=False),
-        Switch("rdbcompression", "yes"),
-        Switch("rdb-save-incremental-fsync", "yes"),
-        Switch("rdb-del-sync-files", "no"),
-    ),
-    *_unused(
-        "the base of the append-only file is written as commands, which Redis reads",
-        Switch("aof-use-rdb-preamble", "no"),
-        Switch("aof-rewrite-incremental-fsync", "yes"),
-    ),
-    *_unused(
-        "a snapshot for replicas is written to a file first, and sent at once to all that wait",
-        Switch("repl-diskless-sync", "yes"),
-        Integer("repl-diskless-sync-delay", 5, 0, INT_MAX),
-        Integer("repl-diskless-sync-max-replicas", 0, 0, INT_MAX),
-        Switch("repl-disable-tcp-nodelay", "no"),
-    ),
-    *_unused(
-        "the server is no replica of another",
-        Setting("masterauth", ""),
-        Setting("masteruser", ""),
-        Setting("bind-source-addr", ""),
-        Switch("tls-replication", "no"),
-        Setting("tls-client-cert-file", ""),
-        Setting("tls-client-key-file", ""),
-        Setting("tls-client-key-file-pass", ""),
-        Setting("replica-announce-ip", ""),
-        Integer("replica-announce-port", 0, 0, 65535),
-        Switch("replica-announced", "yes"),
-        Switch("replica-ignore-maxmemory", "yes"),
-        Switch("replica-ignore-disk-write-errors", "no"),
-        Switch("replica-lazy-flush", "no"),
-        Integer("replica-priority", 100, 0, INT_MAX),
-        Switch("replica-read-only", "yes"),
-        Switch("replica-serve-stale-data", "yes"),
-        Memory("replica-full-sync-buffer-limit", 0),
-        Choice("repl-diskless-load", "disabled", ("disabled", "on-empty-db", "swapdb")),
-        Choice("propagation-error-behavior", "ignore", ("ignore", "panic", "panic-on-replicas")),
-    ),
-    *_unused(
-        "OpenSSL keeps no sessions for the server, but gives clients tickets",
-        Integer("tls-session-cache-size", 20480, 0, INT_MAX),
-        Integer("tls-session-cache-timeout", 300, 0, INT_MAX),
-    ),
-    *_unused(
-        "there is no cluster",
-        Switch("cluster-allow-pubsubshard-when-down", "yes"),
-        Switch("cluster-allow-reads-when-down", "no"),
-        Switch("cluster-allow-replica-migration", "yes"),
-        Integer("cluster-announce-bus-port", 0, 0, 65535),
-        Setting("cluster-announce-hostname", ""),
-        Setting("cluster-announce-human-nodename", ""),
-        Setting("cluster-announce-ip", ""),
-        Integer("cluster-announce-port", 0, 0, 65535),
-        Integer("cluster-announce-tls-port", 0, 0, 65535),
-        Integer("cluster-compatibility-sample-ratio", 0, 0, 100),
-        Setting("cluster-config-file", "nodes.conf", mutable=False),
-        Memory("cluster-link-sendbuf-limit", 0),
-        Integer("cluster-migration-barrier", 1, 0, INT_MAX),
-        Integer("cluster-node-timeout", 15000, 0, INT64_MAX),
-        Integer("cluster-port", 0, 0, 65535, mutable=False),
-        Choice("cluster-preferred-endpoint-type", "ip", ("ip", "hostname", "unknown-endpoint")),
-        Switch("cluster-replica-no-failover", "no"),
-        Integer("cluster-replica-validity-factor", 10, 0, INT_MAX),
-        Switch("cluster-require-full-coverage", "yes"),
-        Switch("tls-cluster", "no"),
-    ),
-)
+def _unused() -> Iterator[Setting]:
+    """Yield the settings of the table in the file beside this one, with their reasons."""
+    reason = ""
+    for line in Path(__file__).with_name("unused.txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            reason = line.strip("[]")
+        elif line and not line.startswith("#"):
+            setting = _of_row(*re.split(" {2,}", line))
+            setting.unused = reason
+            yield setting
+
+
+def _of_row(name: str, kind: str, default: str = "", more: str = "") -> Setting:
+    """The setting in a row of that table."""
+    mutable, kind = not kind.endswith("!"), kind.strip("!")
+    if kind == "lines":
+        return Lines(name)
+    if kind == "memory":
+        return Memory(name, int(default), *map(int, more.split()))
+    if kind == "integer":
+        low, high = map(int, more.split())
+        return Integer(name, int(default), low, high, mutable=mutable)
+    if kind == "choice":
+        return Choice(name, default, tuple(more.split()), mutable=mutable)
+    simple: type[Setting] = {"switch": Switch, "text": Setting, "words": Words}[kind]
+    return simple(name, default.strip('"'), mutable=mutable)
+
+
+UNUSED: Final = (*_unused(),)
 """Settings of Redis that change nothing here. Files and start scripts that have them are taken as
 they are: CONFIG GET and CONFIG REWRITE give what was set."""
 
