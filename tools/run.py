@@ -172,6 +172,7 @@ def environment() -> Path:
     mark = hashlib.sha256(repr((first, rest, sys.version)).encode()).hexdigest()[:12]
 
     def fill(new: Path) -> None:
+        say("installing the packages that a server needs, once; this takes some seconds")
         venv.create(new, symlinks=True)
         install(new, first)
 

@@ -54,13 +54,14 @@ class GroupReport:
     read: int | None
 
     def facts(self) -> HealthFacts:
-        """Return what the group is judged by."""
+        """Return what the group is judged by. Where the server cannot tell the lag, there is one if
+        an entry waits."""
         return HealthFacts(
             self.oldest,
             self.deliveries,
             self.died,
             self.pending,
-            self.lag or 0,
+            int(self.waits is not None) if self.lag is None else self.lag,
             self.waits,
             self.consumers,
             self.silent,

@@ -72,6 +72,10 @@ class WebServer:
         self._task = asyncio.create_task(self._http.serve(sockets))
         await self._http.listening.wait()
         await _rehearse()
+        name, port, *_ = sockets[0].getsockname()
+        root = f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+        what = f"The page is at {root}" if config.web_page else f"Metrics are at {root}metrics"
+        self._server.state.log.notice(what)
 
     async def stop(self) -> None:
         """Listens no more, and closes every connection. It must have been started."""

@@ -75,6 +75,7 @@ FILES = {
 }
 
 FOLLOWS = "; the compiled form is being made behind it, for the next start"
+ONCE = "Penstock: installing the packages that a server needs, once; this takes some seconds"
 PLAIN = "Penstock: plain Python from the checkout, at half the speed"
 COMPILED = "Penstock: the compiled form of this checkout"
 
@@ -374,7 +375,7 @@ def modules(folder: Path) -> set[str]:
 
 
 def test_what_a_server_needs_first_is_installed_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checkout, offered = Checkout(tmp_path), tmp_path / "offered"
     dependencies = '["hiredis>=2", "rich>=2; python_version > \'3\'"]'
@@ -387,11 +388,14 @@ def test_what_a_server_needs_first_is_installed_first(
     assert [*(tmp_path / "build" / "first").iterdir()] == []
     for name in ("hiredis", "rich"):
         wheel(offered, name)
+    capsys.readouterr()
     home = checkout.tool.environment()
+    assert capsys.readouterr().out == f"{ONCE}\n"
     assert modules(home) == {"hiredis.py"}
     checkout.tool.complete(home)
     assert modules(home / "rest") == {"rich.py"}
     assert checkout.tool.environment() == home
+    assert capsys.readouterr().out == ""
 
 
 def test_a_server_needs_dependencies_that_there_are() -> None:

@@ -220,7 +220,8 @@ def whereabouts(request: PageRequest, ref: GroupRef, entry_id: int) -> Whereabou
     most = 0 if rules is None else rules.max_deliveries
     off = obstacles(request, ref)
     if entry is None:
-        state = "acked" if entry_id <= group.last_id else "unread"
+        has_read = group.consumers or group.acked or group.entries_read
+        state = "unread" if entry_id > group.last_id else "acked" if has_read else "skipped"
         return Whereabouts(group.name, state, None, None, 0, most, off, [])
     owner = None if entry.owner is None else entry.owner.name
     time = entry.time if owner is not None or entry.time > request.now else None

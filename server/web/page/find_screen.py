@@ -94,8 +94,9 @@ class _Search:
         if value is None or isinstance(value, Stream) or is_past(database, key, now):
             return
         if self._request.viewer.may(b"TYPE", key):
-            kind, address = type_name(value).capitalize(), key_url(database.index, key)
-            self.hits.append(Hit(kind, shown(key), address, f"database {database.index}"))
+            kind = type_name(value).replace("zset", "sorted set").capitalize()
+            address, where = key_url(database.index, key), f"database {database.index}"
+            self.hits.append(Hit(kind, shown(key), address, where))
 
     def _look_at_stream(self, row: Row, stream: Stream) -> None:
         key, where = shown(row.key), f"database {row.db}"

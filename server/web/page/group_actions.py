@@ -261,6 +261,7 @@ async def _set_policies(request: PageRequest) -> PageAction:
     if not request.fields.text("filled"):
         others = request.server.policies.settings_of_group(ref, {})
         about = "An empty field means the policy of the stream or the configuration."
+        about += " A time without a unit is in milliseconds."
         raise Asked(title, about, back, policy_inputs(group.policy, others))
     words: list[bytes] = []
     gone: list[bytes] = []

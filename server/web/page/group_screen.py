@@ -208,7 +208,8 @@ def _kept(request: PageRequest, ref: GroupRef) -> tuple[dict[str, int], tuple[st
     if not request.viewer.may(b"PENSTOCK", b"STATS", ref.key, group.name):
         return {}, None
     counts = kept_back(ref, request.server.policies.known_as_ruled(ref), request.now)
-    said = {**counts._asdict(), "given": len(group.pending.extras.released)}
+    given = max(0, len(group.pending.extras.released) - counts.backoff)
+    said = {**counts._asdict(), "given": given}
     reasons = {REASONS[name]: count for name, count in said.items() if count}
     last = group.counts.bad_delay
     return reasons, None if last is None else (id_text(last[0]), shown(last[1]))

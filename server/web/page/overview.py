@@ -250,7 +250,7 @@ def explain(request: PageRequest, line: Line) -> None:
     assert row.group is not None
     here = row.db, row.key, row.group
     if line.state == "paused":
-        line.cause = "", "", "Readers wait because of the policy paused yes."
+        line.cause = "", "", "Nobody gets entries because of the policy paused yes."
         command = policy_command(b"SET", row.key, row.group, b"paused", b"no")
         line.off = request.obstacle(*command)
     elif line.state == "stuck":

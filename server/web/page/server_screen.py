@@ -29,7 +29,7 @@ ROWS_SHOWN: Final = 50
 
 TABS: Final = {
     "clients": "Clients",
-    "files": "Persistence",
+    "files": "Files",
     "slow": "Slow log",
     "latency": "Latency",
     "denied": "Denied",

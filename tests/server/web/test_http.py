@@ -105,6 +105,17 @@ def test_other_methods_and_paths(served: Served, method: str, path: str, status:
     assert get(served.port, path, method).status == status
 
 
+@pytest.mark.parametrize(
+    ("page", "told"), [("yes", "The page is at {}"), ("no", "Metrics are at {}metrics")]
+)
+def test_the_log_says_where_a_browser_or_prometheus_finds_it(page: str, told: str) -> None:
+    port = free_port()
+    options = ["--port", "0", "--metrics-port", str(port), "--web-page", page]
+    with PenstockProcess(*options, "--metrics-bind", "::1 127.0.0.1") as penstock:
+        line = told.format(f"http://[::1]:{port}/")
+        assert [each for each in penstock.lines if each.endswith(f" * {line}")]
+
+
 def test_a_request_that_is_no_http_is_refused_and_told_in_the_log_alone() -> None:
     port = free_port()
     options = ["--port", "0", "--metrics-port", str(port), "--loglevel", "verbose"]

@@ -56,6 +56,7 @@ def test_sets_and_sorted_sets_show_their_members(asking: Asking) -> None:
     assert "3 elements, kept as intset" in page(asking, "set")
     assert "Member 1 2 10" in page(asking, "set")
     assert "Score Member -1 bob 1.5 ann" in page(asking, "zset")
+    assert "zset sorted set 2 elements" in page(asking, "zset")
 
 
 def test_a_string_is_text_or_what_kind_of_data_it_is(asking: Asking) -> None:
@@ -77,7 +78,7 @@ def test_keys_of_all_types_are_found_by_a_part_of_their_names(
 ) -> None:
     text = asking.get("/find?match=set").text
     assert "set Set database 0" in text
-    assert "zset Zset database 0" in text
+    assert "zset Sorted set database 0" in text
     assert "hash Hash database 0" in asking.get("/find?match=hash").text
 
 

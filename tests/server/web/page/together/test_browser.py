@@ -309,6 +309,18 @@ def test_keys_lead_through_a_screen_and_typed_ones_are_text(
     looking.close()
 
 
+def test_a_key_is_found_on_a_phone(browser: Browser, filled: Filled) -> None:
+    looking = Looking(browser, filled, PHONE, "dark")
+    looking.go("/")
+    page = looking.page
+    page.fill(".jump input", "greet")
+    page.keyboard.press("Enter")
+    page.click("#hits >> text=greeting")
+    page.wait_for_selector("text=Good morning")
+    looking.check()
+    looking.close()
+
+
 def test_the_row_that_keys_have_led_to_stays_that_row_when_the_screen_changes(
     browser: Browser,
 ) -> None:
@@ -341,6 +353,8 @@ def test_a_search_goes_on_by_itself(
     looking = Looking(browser, filled, PHONE, "light")
     looking.go("/stream?db=0&key=orders")
     page = looking.page
+    page.click(".tabs >> text=Search")
+    until(page, "document.activeElement.name == 'value'")
     page.fill("#search input[name=value]", "10001")
     page.click("#search button")
     page.wait_for_selector("text=1 found")

@@ -174,6 +174,19 @@ def test_what_is_kept_back_is_told_by_reason_and_the_last_delay_that_is_no_time(
     assert "For their turn" not in asking.get("/group?db=0&key=later&group=g").text
 
 
+def test_an_entry_that_waits_after_a_failure_is_counted_once(filled: Filled) -> None:
+    client = filled.client
+    client.xgroup_create("failed", "g", "0", mkstream=True)
+    client.execute_command("PENSTOCK POLICY", "SET", "failed", "GROUP", "g", "backoff", "1h")
+    for number in (1, 2):
+        client.xadd("failed", {"n": number}, id=f"{number}-0")
+    client.xreadgroup("g", "ann", {"failed": ">"})
+    client.execute_command("PENSTOCK NACK", "failed", "g", "FAIL", "IDS", 1, "1-0")
+    client.execute_command("PENSTOCK NACK", "failed", "g", "FAIL", "DELAY", 0, "IDS", 1, "2-0")
+    page = Asking(filled.http).get("/group?db=0&key=failed&group=g").text
+    assert "Kept back 2 with nobody After a failure 1 Given back 1 Policies" in page
+
+
 # --- the server ------------------------------------------------------------------------------
 
 
