@@ -20,9 +20,8 @@ BEGIN: Final = "<!-- This table is written by `make test-spark`. -->"
 END: Final = "<!-- The end of what `make test-spark` writes. -->"
 
 HEAD: Final = (
-    "| what happens | mode | `fail`, without a word: before | now"
-    " | `continue`: rows missing | of these named | twice |",
-    "|---|---|---:|---:|---:|---:|---:|",
+    "| what happens | mode | `fail`: silent | `continue`: rows missing | of these named | twice |",
+    "|---|---|---:|---:|---:|---:|",
 )
 
 
@@ -51,11 +50,10 @@ class Results:
         outcome = self._outcomes.get((case.title, mode))
         if outcome is None:
             return ""
-        before = case.before.get(mode, "0")
         missing, twice = outcome.missing, outcome.twice
         named = missing if any(f"{missing} entries" in each for each in outcome.named) else 0
         now = "0" if outcome.said else f"{missing} missing, {twice} twice"
-        return f"| {case.title} | `{mode}` | {before} | {now} | {missing} | {named} | {twice} |"
+        return f"| {case.title} | `{mode}` | {now} | {missing} | {named} | {twice} |"
 
 
 RESULTS: Final = pytest.StashKey[Results]()
