@@ -21,9 +21,7 @@ from tests.support.process import ROOT
 PAGE = (ROOT / "docs" / "explore.md").read_text()
 
 FILES = dict(
-    re.findall(
-        r"^```(?:python|js|sh)\n(?:#|//) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
-    )
+    re.findall(r"^```(?:python|js|sh)\n(?:#|//) (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 )
 
 GO = ROOT / "examples" / "explore" / "worker.go"
