@@ -301,15 +301,15 @@ class OfValue(Policy["Condition | None"]):
 
 ACK_WAIT: Final = Milliseconds(
     b"ack-wait",
-    "An entry that was not acknowledged for so long is delivered again by an ordinary `XREADGROUP"
-    " ... >`, to whoever reads first; who waits is woken.",
+    "An entry that was not acknowledged for so long is delivered again by `XREADGROUP ... >`, to"
+    " whoever reads first; who waits is woken.",
 )
 BACKOFF: Final = Delays(
     b"backoff",
     "How long after the first, second, ... delivery an entry may be delivered again; the last one"
-    " counts for all that follow. `exponential:1s:5m:20%` begins with a second and doubles up to"
-    " five minutes, each up to 20 percent less at random. It takes the place of `ack-wait`, and"
-    " holds for entries that XNACK gave back as well.",
+    " counts for all that follow. `exponential:1s:5m:20%` doubles from a second to five minutes,"
+    " each up to 20 percent less at random. It takes the place of `ack-wait`, and holds for entries"
+    " that XNACK gave back as well.",
 )
 MAX_DELIVERIES: Final = Number(
     b"max-deliveries",
@@ -326,13 +326,13 @@ DEAD_LETTER_MAXLEN: Final = Number(
 )
 CONSUMER_TTL: Final = Milliseconds(
     b"consumer-ttl",
-    "A consumer that was not seen for so long gives its entries back (as XNACK SILENT does: that"
-    " delivery does not count) and is removed. One that waits in a blocking read is seen.",
+    "A consumer that was not seen for so long gives its entries back (that delivery does not"
+    " count) and is removed. One that waits in a blocking read is seen.",
 )
 RATE_LIMIT: Final = AtMost(
     b"rate-limit",
     "The group is given no more entries than this, new ones and again: with `100/1s` a hundred at"
-    " once after a pause, and then one in 10 milliseconds. Readers wait for what is beyond it.",
+    " once after a pause, then one in 10 milliseconds. Readers wait for the rest.",
 )
 MAX_PENDING: Final = Number(
     b"max-pending", "No more entries than this are in flight in the group; other readers wait."
@@ -341,23 +341,21 @@ MAX_PENDING_CONSUMER: Final = Number(b"max-pending-consumer", "The same for each
 ORDER_BY: Final = OfField(
     b"order-by",
     "Of the entries with the same value of the field, the next is delivered when the one before it"
-    " is acknowledged (or dead), whichever consumers there are. Entries without the field are in no"
-    " order.",
+    " is acknowledged (or dead). Entries without the field are in no order.",
 )
 PRIORITY_FIELD: Final = OfField(
     b"priority-field",
     "Of the entries that may be delivered, new ones and again, the one with the highest number in"
-    " the field comes first, as far as `look-ahead` says; what has no number there counts as 0, and"
-    " equal numbers are in the order of their IDs.",
+    " the field comes first; no number counts as 0, equal numbers are in the order of their IDs.",
 )
 LOOK_AHEAD: Final = Number(
     b"look-ahead",
-    "How many entries `order-by` keeps back for their turn and `priority-field` compares, 10,000"
-    " where nothing is said: a read looks no further than that.",
+    "How many entries `order-by` keeps back for their turn and `priority-field` compares, by"
+    " default 10,000; a read looks no further.",
 )
 ONLY: Final = OfValue(
     b"only",
-    "The group is given these entries alone; it passes over the others, which count as read.",
+    "The group is given these entries alone; the others count as read.",
 )
 DELAY_FIELD: Final = OfField(
     b"delay-field",
@@ -369,8 +367,7 @@ PAUSED: Final = WordPolicy(b"paused", ("yes", "no"), "Readers of the group wait.
 REASONS: Final = WordPolicy(
     b"reasons",
     ("yes", "no"),
-    "How each delivery ended is kept with its entry, and the reason that `PENSTOCK NACK` gives for"
-    " it, until the entry is acknowledged; its dead letter has them.",
+    "How each delivery ended is kept with its entry, and the reason that `PENSTOCK NACK` gives.",
 )
 
 RETENTION: Final = Milliseconds(
@@ -399,9 +396,9 @@ DELETE_GRACE: Final = Milliseconds(
 AUTO_GROUP: Final = WordPolicy(
     b"auto-group",
     ("0", "$", "no"),
-    "XREADGROUP makes the stream and the group instead of answering NOGROUP; the group begins at"
-    " the first entry or behind the last. The reader needs the right to XGROUP CREATE for that. In"
-    " a line with the name of a group, XADD makes that group as well, whoever adds.",
+    "XREADGROUP makes the stream and the group, which begins at the first entry or behind the last."
+    " The reader needs the right to XGROUP CREATE. In a line with the name of a group, XADD makes"
+    " that group as well, whoever adds.",
 )
 
 Table = dict[bytes, Policy[Any]]

@@ -34,7 +34,7 @@ def folder_of(package: str) -> str:
 
 
 PLACES: Final = rows(CONTRIBUTING, "| folder | what is in it | may import |")
-ROOMS: Final = rows(ARCHITECTURE, "| room | what it does | what it does not know |")
+ROOMS: Final = rows(ARCHITECTURE, "| room | what it does |")
 PACKAGES: Final = rows(ARCHITECTURE, "| package | what it does |")
 
 

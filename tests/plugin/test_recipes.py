@@ -15,9 +15,7 @@ PAGE: Final = (ROOT / "docs" / "testing-recipes.md").read_text()
 
 NEEDED: Final = {
     "Django": ["django"],
-    "Django with a cache, a lock and a stream": ["django"],
     "FastAPI": ["fastapi", "httpx", "pytest_asyncio"],
-    "FastAPI with a cache, a lock and a stream": ["fastapi", "httpx", "pytest_asyncio"],
     "FastStream": ["faststream", "pytest_asyncio"],
     "taskiq": ["taskiq_redis", "pytest_asyncio"],
     "rq": ["rq"],

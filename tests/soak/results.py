@@ -21,9 +21,9 @@ BEGIN: Final = "<!-- This table is written by `make soak`. -->"
 END: Final = "<!-- The end of what `make soak` writes. -->"
 
 HEAD: Final = (
-    "| load | requests answered: now | Redis | faults tried: now | Redis"
-    " | others waited at most, ms: now | Redis | memory at the peak, MiB: now | Redis"
-    " | lost: now | Redis |",
+    "| load | requests answered: Penstock | Redis | faults tried: Penstock | Redis"
+    " | others waited at most, ms: Penstock | Redis | memory at the peak, MiB: Penstock | Redis"
+    " | lost: Penstock | Redis |",
     "|---|" + "---:|" * 10,
 )
 

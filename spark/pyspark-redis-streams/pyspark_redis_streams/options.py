@@ -80,8 +80,7 @@ class ServerSettings:
     retries: int = option(
         "retries",
         whole(0),
-        "How often a command is tried again when the server can't be reached; the pauses grow from "
-        "0.1 to 2 seconds.",
+        "How often a command is tried again while the server can't be reached, after 0.1 to 2 s.",
         default="5",
     )
     client: Mapping[str, str] = field(repr=False, default_factory=dict)
@@ -113,8 +112,7 @@ class ReadSettings:
         Kind(
             values.names, "glob patterns of keys, as orders:*, separated by commas, or a JSON list"
         ),
-        "Every stream whose key matches, also those that are created later: these are read from "
-        "their first entry.",
+        "Every stream whose key matches; those created later are read from their first entry.",
         missing=(),
     )
     starting_offsets: Starting | None = option(  # noqa: RUF009  (it declares a field)
@@ -143,15 +141,13 @@ class ReadSettings:
     starting_timestamps: Mapping[str, int] = option(
         "startingOffsetsByTimestamp",
         MOMENT_BY_STREAM,
-        "Begin these streams with the first entry that is not older; the others as "
-        "`startingOffsets` says.",
+        "The same for single streams; the others as `startingOffsets` says.",
         missing={},
     )
     ending_timestamps: Mapping[str, int] = option(
         "endingOffsetsByTimestamp",
         MOMENT_BY_STREAM,
-        "End a batch in these streams before the first entry that is not older; in the others as "
-        "`endingOffsets` says.",
+        "The same for single streams; the others as `endingOffsets` says.",
         missing={},
         only="batch",
     )
@@ -164,19 +160,17 @@ class ReadSettings:
     max_per_trigger: int | None = option(
         "maxOffsetsPerTrigger",
         whole(1),
-        "The most entries of a micro-batch, shared among the streams by their lag; each that has "
-        "any gets one at least.",
+        "The most entries of a micro-batch, shared among streams by their lag, one each at least.",
     )
     max_bytes_per_trigger: int | None = option(
         "maxBytesPerTrigger",
         size("bytes, as 1000000, 64k, 100m or 1g"),
-        "The most bytes of names and values in a micro-batch, shared in the same way; an entry of "
-        "each stream is taken however large it is.",
+        "The most bytes of names and values in a micro-batch, shared in the same way.",
     )
     min_per_trigger: int | None = option(
         "minOffsetsPerTrigger",
         Kind(whole(1).parse, "a whole number from 1, up to 'maxOffsetsPerTrigger'"),
-        "A micro-batch waits for that many entries, but not longer than `maxTriggerDelay`.",
+        "A micro-batch waits for that many entries, at most for `maxTriggerDelay`.",
     )
     max_trigger_delay: float = option(
         "maxTriggerDelay",
@@ -184,26 +178,25 @@ class ReadSettings:
             values.duration,
             "a time with its unit, as 500ms, 10s or 15m, with 'minOffsetsPerTrigger'",
         ),
-        "How long after the batch before a micro-batch waits for `minOffsetsPerTrigger`.",
+        "How long it waits, counted from the batch before.",
         default="15m",
     )
     min_partitions: int | None = option(
         "minPartitions",
         whole(1),
-        "Long streams are cut until there are that many tasks.",
+        "Long streams are split until there are that many tasks.",
         "stream.parallelism",
         otherwise="number of streams",
     )
     max_partitions: int | None = option(
         "maxPartitions",
         whole(1),
-        "Streams are put together until there are no more tasks than that.",
+        "Streams are combined until there are no more tasks.",
     )
     on_data_loss: str = option(
         "onDataLoss",
         choice("fail", "continue"),
-        "What to do when entries were removed before they were read: fail, or continue with what "
-        "is left, with a warning that says how many were lost.",
+        "When entries were removed unread: `fail`, or `continue` with a warning that counts them.",
         default="fail",
     )
     fail_on_data_loss: bool | None = option(
@@ -214,22 +207,21 @@ class ReadSettings:
     mode: str = option(
         "mode",
         choice("offsets", "group"),
-        "Who keeps the position: the checkpoint, or a consumer group that is shared with other "
-        "consumers.",
+        "Who keeps the position: the checkpoint, or a consumer `group`.",
         default="offsets",
     )
     group: str | None = option(
         "groupId",
         text("the name of a consumer group"),
-        "Mode `offsets`: a group that is moved along, to make the lag visible; without it nothing "
-        "is written. Mode `group`: the group to read with, required.",
+        "Mode `offsets`: a group that is moved along, to make the lag visible. Mode `group`, "
+        "required: the group to read with.",
         "stream.group.name",
     )
     group_is_mirror: bool = option(
         "groupIsMirror",
         BOOLEAN,
         "Mode `offsets`: the group is this query's to move, even if it has consumers, or stands "
-        "where this query has not left it.",
+        "elsewhere.",
         default="false",
     )
     consumer: str | None = option(
@@ -241,48 +233,44 @@ class ReadSettings:
     claim_min_idle_ms: int = option(
         "claimMinIdleMs",
         whole(0, unit="milliseconds"),
-        "Mode `group`: entries that another consumer has left pending for that long are taken "
-        "over.",
+        "Mode `group`: entries pending for that long with another consumer are claimed.",
         default="60000",
     )
     max_deliveries: int | None = option(
         "maxDeliveries",
         whole(1),
-        "Mode `group`: entries delivered more often go to `deadLetterStream` instead of into the "
-        "batch.",
+        "Mode `group`: entries delivered more often go to `deadLetterStream`.",
         only="group",
     )
     dead_letters: str | None = option(
         "deadLetterStream",
         text("the name of a stream"),
-        "Mode `group`: where such entries go; required with `maxDeliveries`.",
+        "Required with `maxDeliveries`.",
         only="group",
     )
     fetch_count: int = option(
         "fetchCount",
         whole(1),
-        "Entries that are asked for at once.",
+        "Entries to ask for at once.",
         "stream.read.batch.size",
         default="1000",
     )
     fetch_bytes: int = option(
         "fetchBytes",
         size("bytes up to 1g, as 1000000, 64k or 16m", 1 << 30),
-        "About how many bytes are asked for at once, and given to Spark at once: large entries are "
-        "fewer than `fetchCount`.",
+        "About how many bytes to ask for, and to give to Spark, at once.",
         default="16m",
     )
     fields_format: str = option(
         "fieldsFormat",
         choice("map", "array"),
-        "`map`: a field that an entry holds twice has its last value. `array`: all fields in their "
-        "order, names as bytes.",
+        "`map` or `array`: see [columns](#columns).",
         default="map",
     )
     id_columns: bool = option(
         "idColumns",
         BOOLEAN,
-        "Adds the columns `ms` and `seq`, the two numbers of the ID, by which rows sort.",
+        "Adds the columns `ms` and `seq`.",
         default="false",
     )
     poll_interval_ms: int = option(
@@ -351,30 +339,28 @@ class WriteSettings:
     approximate: bool = option(
         "approximate",
         BOOLEAN,
-        "Whether trimming may leave a few entries more, which is much cheaper.",
+        "Trimming may leave a few entries more, which is much cheaper.",
         default="true",
     )
     idempotence: str = option(
         "idempotence",
         choice("auto", "required", "off"),
-        "Whether a repeated batch adds nothing twice, by idempotent IDs or by a marker beside the "
-        "stream: if the server can, or else fail, or never.",
+        "Whether a repeated batch adds nothing twice: `auto` if the server can, `required` or else "
+        "fail, `off` never.",
         default="auto",
     )
     idempotence_columns: tuple[str, ...] | None = option(
         "idempotenceColumns",
         Kind(values.names, "columns separated by commas, or a JSON list"),
-        "Columns that tell a row from every other of the query, as the stream and ID of the entry "
-        "it was made of. It is known by them when it comes again, and they are not written.",
+        "Columns that identify a row within the query; they are not written.",
     )
     idempotence_seconds: int = option(
         "idempotenceSeconds",
         whole(1, 86400),
-        "For how long a stream remembers idempotent IDs at least, and a marker stays: the longest "
-        "outage after which a batch can be repeated.",
+        "The longest outage after which a batch can be repeated without adding rows twice.",
         default="86400",
     )
-    count: int = option("writeCount", whole(1), "Entries that are sent at once.", default="1000")
+    count: int = option("writeCount", whole(1), "Entries to send at once.", default="1000")
 
 
 SERVER: Final = tuple(options_of(ServerSettings).values())

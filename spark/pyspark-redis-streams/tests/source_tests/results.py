@@ -20,9 +20,8 @@ BEGIN: Final = "<!-- This table is written by `make test-spark`. -->"
 END: Final = "<!-- The end of what `make test-spark` writes. -->"
 
 HEAD: Final = (
-    "| what happens | mode | `fail`, without a word: before | now"
-    " | `continue`: rows missing | of these named | twice |",
-    "|---|---|---:|---:|---:|---:|---:|",
+    "| what happens | mode | `continue`: rows missing | of these named | twice |",
+    "|---|---|---:|---:|---:|",
 )
 
 
@@ -34,7 +33,7 @@ class Results:
         self._outcomes: dict[tuple[str, str], Outcome] = {}
 
     def note(self, case: Case, mode: str, outcome: Outcome) -> None:
-        """Takes what came of a case on Penstock."""
+        """Takes what came of a case on Penstock, in which the query has said what it should."""
         self._outcomes.setdefault((case.title, mode), outcome)
 
     def pytest_sessionfinish(self) -> None:
@@ -51,11 +50,9 @@ class Results:
         outcome = self._outcomes.get((case.title, mode))
         if outcome is None:
             return ""
-        before = case.before.get(mode, "0")
         missing, twice = outcome.missing, outcome.twice
         named = missing if any(f"{missing} entries" in each for each in outcome.named) else 0
-        now = "0" if outcome.said else f"{missing} missing, {twice} twice"
-        return f"| {case.title} | `{mode}` | {before} | {now} | {missing} | {named} | {twice} |"
+        return f"| {case.title} | `{mode}` | {missing} | {named} | {twice} |"
 
 
 RESULTS: Final = pytest.StashKey[Results]()

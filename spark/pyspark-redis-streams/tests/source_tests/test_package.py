@@ -52,8 +52,9 @@ def documented(heading: str) -> list[list[str]]:
 
 def row(option: Option) -> list[str]:
     names = ", ".join(f"`{alias}`" for alias in option.aliases)
+    name = f"`{option.name}` ({names})" if names else f"`{option.name}`"
     default = f"`{option.default or option.otherwise}`".replace("``", "")
-    return [f"`{option.name}`", names, default, option.meaning]
+    return [name, default, option.meaning]
 
 
 @pytest.mark.parametrize(

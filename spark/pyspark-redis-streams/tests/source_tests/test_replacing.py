@@ -39,10 +39,10 @@ def test_a_query_stops_and_says_what_is_lost_or_would_come_twice(
 ) -> None:
     outcome, query = try_case(on_each, case, mode, lambda: warnings_of(caplog))
     query.close()
+    assert case.says[mode] in outcome.said
     results = results_of(request.config)
     if results:
         results.note(case, mode, outcome)
-    assert case.says[mode] in outcome.said
     assert outcome.twice == 0
     assert outcome.missing == case.lost
     assert outcome.again == "", "what was told once is known"
