@@ -152,7 +152,7 @@ def _places(options: Mapping[str, str]) -> set[tuple[object, ...]]:
 def _of(url: ServerUrl) -> set[tuple[object, ...]]:
     if url.path is not None:
         return {(url.path, url.database)}
-    return {(_host(host), port, url.database) for host, port in url.nodes}
+    return {(_host(host), port, url.service, url.database) for host, port in url.nodes}
 
 
 def _host(name: str) -> str:

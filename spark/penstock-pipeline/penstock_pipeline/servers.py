@@ -124,7 +124,7 @@ def mismatch(url: ServerUrl) -> str | None:
 
     None as well if the port can't be reached, which connecting will report.
     """
-    if url.path is not None or url.cluster:
+    if url.path is not None or url.cluster or url.service is not None:
         return None
     if url.tls and _answers_plainly(url.nodes[0]):
         return (

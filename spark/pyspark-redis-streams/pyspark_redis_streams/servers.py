@@ -16,6 +16,7 @@ from redis import exceptions
 from redis.backoff import ExponentialBackoff
 from redis.cluster import ClusterNode
 from redis.retry import Retry
+from redis.sentinel import Sentinel
 
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.options import Option, ServerSettings
@@ -60,7 +61,7 @@ CLIENT_OPTIONS: Final = {
         (
             Kind(str, "a text"),
             "username password client_name ssl_keyfile ssl_certfile ssl_cert_reqs ssl_ca_certs "
-            "ssl_ca_path ssl_ca_data ssl_password ssl_ciphers",
+            "ssl_ca_path ssl_ca_data ssl_password ssl_ciphers sentinel_username sentinel_password",
         ),
     )
     for name in names.split()
@@ -296,6 +297,11 @@ def connect(settings: ServerSettings, url: ServerUrl, begin: Begin) -> Client:
     }
     if url.tls:
         arguments["ssl"] = True
+    login = {
+        name: arguments.pop(f"sentinel_{name}")
+        for name in ("username", "password")
+        if f"sentinel_{name}" in arguments
+    }
     if url.cluster:
         nodes = [ClusterNode(host, port) for host, port in url.nodes]
         return _raw_cluster(_Cluster(begin, startup_nodes=nodes, **arguments))
@@ -304,7 +310,12 @@ def connect(settings: ServerSettings, url: ServerUrl, begin: Begin) -> Client:
         begin(connection)
         connection.on_connect()
 
-    return _raw(_single(url, {**arguments, "redis_connect_func": on_connect}))
+    if url.service is None:
+        return _raw(_single(url, {**arguments, "redis_connect_func": on_connect}))
+    alike = {name: arguments[name] for name in arguments if name.startswith(("socket_", "ssl"))}
+    sentinels = Sentinel(url.nodes, sentinel_kwargs={**alike, **login}, **arguments)
+    # Asked anew for each connection, so also after a failover.
+    return _raw(sentinels.master_for(url.service, db=url.database, redis_connect_func=on_connect))
 
 
 def _driver_info() -> dict[str, Any]:

@@ -187,23 +187,27 @@ def _entries(offsets: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
 
 URL_FORMS: Final = (
     "redis://[user:password@]host[:port][/database], rediss:// for TLS, unix:///path, "
-    "redis+cluster:// or rediss+cluster:// with one or more host:port for a cluster; "
+    "redis+cluster:// or rediss+cluster:// with one or more host:port for a cluster, "
+    "redis+sentinel:// or rediss+sentinel:// with those of sentinels and /name[/database]; "
     "valkey:// and valkeys:// mean the same; several URLs are separated by commas"
 )
 
-_SCHEME = re.compile(r"(?P<scheme>rediss?|valkeys?|unix)(?P<cluster>\+cluster)?://")
+_SCHEME = re.compile(r"(?P<scheme>rediss?|valkeys?|unix)(?:\+(?P<by>cluster|sentinel))?://")
 _HOST_PORT = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]*)(?::(\d+))?")
-_NEXT_URL = re.compile(r",\s*(?=[a-z]+(?:\+cluster)?://)")
+_NEXT_URL = re.compile(r",\s*(?=[a-z]+(?:\+(?:cluster|sentinel))?://)")
+_PORT, _SENTINEL_PORT = 6379, 26379
 
 
 @dataclass(frozen=True)
 class ServerUrl:
-    """A server, or a cluster with the nodes to ask first."""
+    """A server; a cluster with the nodes to ask first; or a primary with the sentinels that know,
+    under the name of ``service``, where it is."""
 
     nodes: tuple[tuple[str, int], ...]
     database: int = 0
     tls: bool = False
     cluster: bool = False
+    service: str | None = None
     path: str | None = None
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
@@ -215,6 +219,8 @@ class ServerUrl:
         if self.path is not None:
             return f"{self.path}/{self.database}"
         nodes = ",".join(f"{host}:{port}" for host, port in self.nodes)
+        if self.service is not None:
+            return f"sentinel {nodes}/{self.service}/{self.database}"
         return f"cluster {nodes}" if self.cluster else f"{nodes}/{self.database}"
 
 
@@ -235,26 +241,35 @@ def parse_url(text: str) -> ServerUrl:
     if found is None:
         raise ValueError("not of the right form")
     try:
-        return _from_parts(text, found["scheme"], found["cluster"] is not None)
+        return _from_parts(text, found["scheme"], found["by"])
     except ValueError:
         # The error of the standard library may quote the password.
         raise ValueError("one with a bad port, database or host") from None
 
 
-def _from_parts(text: str, scheme: str, cluster: bool) -> ServerUrl:
+def _from_parts(text: str, scheme: str, by: str | None) -> ServerUrl:
     parts = urlsplit(text)
     user, _, hosts = parts.netloc.rpartition("@")
     username, _, password = user.partition(":")
     query = dict(parse_qsl(parts.query))
     local = scheme == "unix"
-    database = query.pop("db", None) or ("" if local else parts.path.strip("/")) or "0"
-    if cluster and database != "0":
+    if local and by is not None:
+        raise ValueError("a socket leads to one server")
+    service, path = None, "" if local else parts.path.strip("/")
+    if by == "sentinel":
+        service, _, path = path.partition("/")
+        if not service:
+            raise ValueError("without the name that sentinels know")
+    database = query.pop("db", None) or path or "0"
+    if by == "cluster" and database != "0":
         raise ValueError("a cluster has database 0 only")
+    port = _PORT if service is None else _SENTINEL_PORT
     return ServerUrl(
-        nodes=() if local else tuple(_node(host) for host in hosts.split(",")),
+        nodes=() if local else tuple(_node(host, port) for host in hosts.split(",")),
         database=_whole(database),
         tls=scheme in ("rediss", "valkeys"),
-        cluster=cluster,
+        cluster=by == "cluster",
+        service=None if service is None else unquote(service),
         path=unquote(parts.path) if local else None,
         username=unquote(username) or None,
         password=unquote(password) or None,
@@ -262,13 +277,13 @@ def _from_parts(text: str, scheme: str, cluster: bool) -> ServerUrl:
     )
 
 
-def _node(text: str) -> tuple[str, int]:
+def _node(text: str, usual: int) -> tuple[str, int]:
     found = _HOST_PORT.fullmatch(text.strip())
     if found is None:
         raise ValueError("not host:port")
     host, port = found.groups()
     host.encode("idna")  # or else connecting raises what nobody expects
-    return host.strip("[]") or "127.0.0.1", 6379 if port is None else _whole(port)
+    return host.strip("[]") or "127.0.0.1", usual if port is None else _whole(port)
 
 
 def _whole(text: str) -> int:

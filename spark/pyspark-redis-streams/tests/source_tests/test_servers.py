@@ -21,6 +21,7 @@ from source_tests.driving import Query, add, read_batch, url_of
 from tests.conformance.reference import RealServer
 from tests.support.cluster import real_cluster
 from tests.support.ports import free_port
+from tests.support.wire import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 
@@ -264,6 +265,87 @@ def test_a_spark_query_copies_streams_within_a_cluster(
         for key in range(12):
             values = [fields[b"n"] for _, fields in client.xrange(f"copy-s{key}")]
             assert values == [b"%d" % number for number in range(key, 60, 12)]
+
+
+class Watched:
+    """A primary and its replica, with a sentinel that knows the primary as ``main``."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.primary = RealServer(program)
+        self.replica = RealServer(program, "--replicaof", "127.0.0.1", str(self.primary.port))
+        self.port = free_port()
+        rules = (
+            f"port {self.port}\nrequirepass guard\n"
+            f"sentinel monitor main 127.0.0.1 {self.primary.port} 1\n"
+            "sentinel down-after-milliseconds main 200\nsentinel failover-timeout main 1000\n"
+        )
+        (folder / "sentinel.conf").write_text(rules)
+        command = [program, "sentinel.conf", "--sentinel"]
+        self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+        self._sentinel = redis.Redis(port=self.port, password="guard")
+        wait_until(self._is_watching)
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://127.0.0.1:{self.port}/main?sentinel_password=guard"
+
+    def _is_watching(self) -> bool:
+        try:
+            return len(self._sentinel.sentinel_slaves("main")) == 1
+        except redis.ConnectionError:
+            return False
+
+    def fail_over(self) -> redis.Redis:
+        """Kills the primary; returns a client of the replica, once it has taken its place."""
+        with redis.Redis(port=self.primary.port) as client:
+            wait_until(lambda: client.wait(1, 1000) == 1)
+        self.primary.process.kill()
+        successor = redis.Redis(port=self.replica.port)
+        wait_until(lambda: successor.role()[0] == b"master")
+        wait_until(lambda: self._sentinel.sentinel_master("main")["port"] == self.replica.port)
+        return successor
+
+    def stop(self) -> None:
+        self._sentinel.close()
+        self._process.kill()
+        self._process.wait()
+        self.replica.stop()
+        self.primary.stop()
+
+
+@pytest.fixture
+def watched(program: str, tmp_path: Path) -> Iterator[Watched]:
+    """A primary that a sentinel watches."""
+    watched = Watched(program, tmp_path)
+    yield watched
+    watched.stop()
+
+
+@pytest.mark.parametrize("mode", ["offsets", "group"])
+def test_a_query_goes_on_at_the_server_that_sentinels_have_chosen(
+    watched: Watched, mode: str
+) -> None:
+    with redis.Redis(port=watched.primary.port) as client:
+        add(client, "s", "1-1", "1-2")
+        given = {"url": watched.url, "subscribe": "s", "startingOffsets": "earliest"}
+        query = Query({**given, "mode": mode, "groupId": "g", "consumerName": "q"})
+        assert query.drain() == [("s", "1-1"), ("s", "1-2")]
+        add(client, "s", "1-3")
+    with watched.fail_over() as successor:
+        add(successor, "s", "1-4")
+        assert query.drain() == [("s", "1-3"), ("s", "1-4")]
+        rows = [Entry(b"t", None, [b"n", b"1"])]
+        TaskWrite(write_settings({"url": watched.url}), "query", 0, "0").write(rows)
+        assert successor.xlen("t") == 1
+        query.close()
+
+
+def test_a_name_that_sentinels_do_not_know_is_told(watched: Watched) -> None:
+    url = watched.url.replace("/main?", "/other?")
+    with pytest.raises(ServerError) as caught:
+        read_batch({"url": url, "subscribe": "s", "retries": "0"})
+    name = f"sentinel 127.0.0.1:{watched.port}/other/0"
+    assert str(caught.value) == f"{name} can't be reached: No master found for 'other'"
 
 
 @pytest.fixture

@@ -47,9 +47,18 @@ def test_a_cluster_has_several_nodes() -> None:
     assert (url.cluster, url.tls, url.label) == (True, True, "cluster a:7000,b:7001,c:6379")
 
 
+def test_sentinels_know_a_primary_by_its_name() -> None:
+    url = only("redis+sentinel://u:p@a,b:7001/main%2Fone/2?sentinel_password=q")
+    assert (url.nodes, url.service) == ((("a", 26379), ("b", 7001)), "main/one")
+    assert (url.database, url.username, url.password) == (2, "u", "p")
+    assert url.label == "sentinel a:26379,b:7001/main/one/2"
+    assert only("valkeys+sentinel://a/main") == ServerUrl((("a", 26379),), tls=True, service="main")
+
+
 def test_commas_separate_servers() -> None:
-    one, two = parse_urls("redis://a:1, redis+cluster://b:2,c:3")
+    one, two, three = parse_urls("redis://a:1, redis+cluster://b:2,c:3,redis+sentinel://d,e:4/m")
     assert (one.label, two.label) == ("a:1/0", "cluster b:2,c:3")
+    assert three.label == "sentinel d:26379,e:4/m/0"
 
 
 def test_settings_of_the_client_may_follow() -> None:
@@ -61,6 +70,7 @@ def test_settings_of_the_client_may_follow() -> None:
     [
         *("", "host:6379", "http://secret", "redis://secret:x", "redis://h:70000"),
         *("redis://h/secret", "redis+cluster://h/1", "unix+redis://secret", "redis://[::1"),
+        *("redis+sentinel://h", "unix+sentinel://secret/main"),
         *("redis://a,redis://u:secret@a", "redis://h:secret:1/0"),
     ],
 )
