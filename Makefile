@@ -174,7 +174,7 @@ test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $
 	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
 
 # The run writes the tables of docs/explore-libraries.md.
-explore: $(ENV)/installed-clients
+explore: $(ENV)/installed-clients $(PROGRAMS)/installed
 	$(BIN)/python -m tools.docs.explored_page
 
 # Where no engine runs, one is started for it; where that cannot be, this fails.

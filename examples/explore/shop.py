@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -56,49 +58,58 @@ def is_done(client: Any) -> bool:
     return bool(group["pending"] == group["lag"] == 0)
 
 
-def tally(client: Any) -> Tally:
-    """Return what has become of the orders."""
-    packed = {item: int(client.get(f"packed:{item}") or 0) for item in ITEMS}
-    left = _with_the_group()
-    nobody = [item for item in ITEMS if not packed[item]]
+def tally(client: Any, items: Sequence[str], found: Sequence[bytes]) -> Tally:
+    """Return what has become of the orders, of which those are left that are found somewhere in
+    these bytes."""
+    packed = {item: int(client.get(f"packed:{item}") or 0) for item in items}
+    left = [item for item in items if any(item.encode() in text for text in found)]
+    nobody = [item for item in items if not packed[item]]
     return Tally(
-        [item for item in ITEMS if packed[item] > 1],
+        [item for item in items if packed[item] > 1],
         left,
         [item for item in nobody if item in left],
         [item for item in nobody if item not in left],
     )
 
 
-def _with_the_group() -> list[str]:
-    """Return the items that the group has not delivered, or that nobody has acknowledged. Entries
-    of libraries are bytes, with the item somewhere in them."""
-    with Redis.from_url(os.environ[URL]) as client:
-        counter: Any = client
-        group = counter.xinfo_groups("orders")[0]
-        waiting = counter.xrange("orders", b"(" + group["last-delivered-id"])
-        for pending in counter.xpending_range("orders", group["name"], "-", "+", 100):
-            waiting += counter.xrange("orders", pending["message_id"], pending["message_id"])
-    values = [value for _, fields in waiting for value in fields.values()]
-    return [item for item in ITEMS if any(item.encode() in value for value in values)]
+Left = Callable[[Any], Sequence[bytes]]
+"""Return what has the orders that are not done with, by a client whose replies are bytes."""
 
 
-def nothing_is_lost(client: Any) -> str:
+def with_the_group(client: Any) -> list[bytes]:
+    """Return the fields of what the group has not delivered, or what nobody has acknowledged."""
+    group = client.xinfo_groups("orders")[0]
+    waiting = client.xrange("orders", b"(" + group["last-delivered-id"])
+    for pending in client.xpending_range("orders", group["name"], "-", "+", 100):
+        waiting += client.xrange("orders", pending["message_id"], pending["message_id"])
+    return [value for _, fields in waiting for value in fields.values()]
+
+
+def nothing_is_lost(left: Left, items: Sequence[str], client: Any) -> str:
     """Return which orders nobody has packed, or will ever look at again."""
-    found = tally(client)
+    with Redis.from_url(os.environ[URL]) as counter:
+        found = tally(client, items, left(counter))
     tallies.append(found)
     told = {
         "lost": found.lost,
-        "left with the group, packed by nobody": found.never,
+        "left, packed by nobody": found.never,
         "packed, but never acknowledged": [item for item in found.left if item not in found.never],
     }
     return "\n".join(f"{text}: {', '.join(items)}" for text, items in told.items() if items)
 
 
-def explore(penstock: Any, worker: Any, **options: Any) -> Any:
+def explore(
+    penstock: Any,
+    worker: Any,
+    left: Left = with_the_group,
+    items: Sequence[str] = ITEMS,
+    **options: Any,
+) -> Any:
     """Tries every crash of a worker of the shop; raises :class:`AssertionError` if one ends
     wrong."""
     os.environ[URL] = penstock.url
-    usual = {"prepare": fill, "invariant": nothing_is_lost, "done": is_done}
+    invariant = partial(nothing_is_lost, left, items)
+    usual = {"prepare": fill, "invariant": invariant, "done": is_done}
     return penstock.explore.crashes(worker, **{**usual, **options})
 
 
@@ -106,3 +117,19 @@ def program(penstock: Any, *words: str, **variables: str) -> Any:
     """Return a worker that is a process: Python with these words, in the folder of the project."""
     root = Path(__file__).parents[2]
     return penstock.explore.process(sys.executable, *words, env=variables, cwd=str(root))
+
+
+def follow_the_server(*, tick: bool = False) -> Callable[[], None]:
+    """Sets the clock of this process to the server's, where it stands, or goes on with ``tick``:
+    libraries that look at their own would not see that an hour has passed since a crash. Return a
+    function that does so again."""
+    from freezegun import freeze_time
+
+    client = Redis.from_url(os.environ[URL])
+
+    def now() -> datetime:
+        seconds, micros = client.time()
+        return datetime.fromtimestamp(seconds + micros / 1e6, UTC)
+
+    frozen = freeze_time(now(), tick=tick, real_asyncio=True).start()
+    return lambda: frozen.move_to(now())

@@ -29,7 +29,8 @@ _ALWAYS_WAIT: Final = frozenset(
 )
 
 _VARYING: Final = re.compile(
-    r"\d{10,}-\d+"
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?"
+    r"|\d{10,}-\d+"
     r"|[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"
     r"|[0-9a-fA-F]{16,}"
     r"|\d{9,}(?:\.\d+)?"

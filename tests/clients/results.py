@@ -152,6 +152,13 @@ CLIENTS: Final = (
         variant="[valkey-glide-",
     ),
     Client("phpredis", "clients/test_debian", debian("php-redis"), "[phpredis", always="resp2"),
+    Client(
+        "Symfony Messenger",
+        "clients/test_symfony",
+        debian("php-symfony-redis-messenger"),
+        variant="[penstock]",
+        always="resp2",
+    ),
     Client("redis-rb", "clients/test_debian", debian("ruby-redis"), "[redis-rb", always="resp2"),
     Client(
         "redis_exporter",

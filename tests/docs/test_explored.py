@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -108,6 +112,17 @@ def test_a_worker_that_does_not_repeat_itself_is_told() -> None:
     for diverged in ("", "command 3 was XACK, now GET"):
         result.outcomes.append(CrashOutcome(parsed("crash-after@2"), [], diverged=diverged))
     assert "| 2, 1 diverged |" in explored_page.worker_row(Explored("", "A", "lib 1", result))
+
+
+def test_a_library_may_be_installed_apart(tmp_path: Path) -> None:
+    (tmp_path / "celery-9.8.dist-info").mkdir()
+    (tmp_path / "celery-9.8.dist-info" / "METADATA").write_text("Name: celery\nVersion: 9.8\n")
+    example: Any = ModuleType("example")
+    example.PACKAGE, example.PATH = "celery", [str(tmp_path)]
+    assert explored_page.version_of(example) == "Celery 9.8"
+    example.PACKAGE = "rq"
+    with pytest.raises(PackageNotFoundError):
+        explored_page.version_of(example)
 
 
 def test_the_row_of_a_pattern_says_what_is_wrong_once() -> None:

@@ -53,7 +53,13 @@ def test_a_run_gives_the_rows_of_the_page(penstock: Penstock, example: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", ["faststream_group", "taskiq_stream", "walrus_group"])
+@pytest.mark.parametrize(
+    "example",
+    [
+        *("faststream_group", "taskiq_stream", "walrus_group"),
+        *("arq_queue", "celery_queue", "rq_queue"),
+    ],
+)
 def test_a_library_does_its_work_and_survives_one_crash(
     penstock: Penstock, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:

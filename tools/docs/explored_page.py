@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module, metadata
@@ -17,8 +18,12 @@ from penstock.testing import Penstock, PenstockServer, exploring
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "explore-libraries.md"
 
-WORKERS: Final = ("by_hand", "faststream_group", "taskiq_stream", "walrus_group")
-"""The examples whose workers take the entries of a group, in the order of the page."""
+WORKERS: Final = (
+    *("by_hand", "faststream_group", "taskiq_stream", "walrus_group"),
+    *("arq_queue", "celery_queue", "rq_queue"),
+)
+"""The examples whose workers take the entries of a group or the jobs of a queue, in the order of
+the page."""
 
 PATTERNS: Final = ("outbox", "inbox", "locks", "rate_limiter")
 """The others."""
@@ -33,7 +38,7 @@ HEADS: Final = (
     "|---|---|---|---|---|---|---|\n",
 )
 
-NAMES: Final = {"redis": "redis-py", "faststream": "FastStream"}
+NAMES: Final = {"redis": "redis-py", "faststream": "FastStream", "celery": "Celery"}
 """The names of packages that are not called as they are installed."""
 
 CLEAN_RUNS: Final = 2
@@ -75,7 +80,7 @@ class Explored(NamedTuple):
 
 
 def worker_row(each: Explored) -> str:
-    """The row of a worker that takes the entries of a group."""
+    """The row of a worker that takes the entries of a group, or the jobs of a queue."""
     kinds = ("repeated", "left", "never", "lost")
     outcomes = [found for found in each.result.outcomes if isinstance(found, CrashOutcome)]
     diverged = sum(bool(outcome.diverged) for outcome in outcomes)
@@ -133,10 +138,16 @@ def explored(penstock: Penstock, module: ModuleType, test: Callable[[Any], None]
         raise SystemExit(f"{place} has not tried everything: {failed or result.summary}")
     seconds = time.monotonic() - begin
     print(f"{seconds:5.0f} s  {place}: {result.summary}, {len(result.wrong)} wrong", flush=True)
-    package = module.PACKAGE
-    version = f"{NAMES.get(package, package)} {metadata.version(package)}"
     title = (test.__doc__ or "").rstrip(".")
-    return Explored(place, title, version, result, shop.tallies[CLEAN_RUNS:])
+    return Explored(place, title, version_of(module), result, shop.tallies[CLEAN_RUNS:])
+
+
+def version_of(module: ModuleType) -> str:
+    """The library of an example, which may be installed apart, and its version."""
+    package: str = module.PACKAGE
+    for found in metadata.distributions(name=package, path=getattr(module, "PATH", sys.path)):
+        return f"{NAMES.get(package, package)} {found.version}"
+    raise metadata.PackageNotFoundError(package)
 
 
 def main() -> None:

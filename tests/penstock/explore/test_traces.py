@@ -20,6 +20,24 @@ def test_ids_tokens_and_times_do_not_count_as_a_difference(one: str, other: str)
     assert first_difference([write(one)], [write(other)]) is None
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2026-11-29T08:39:10.192661Z", "2026-11-29T08:39:11Z"),
+        ("2026-11-29T08:39:10+00:00", "2027-01-01T00:00:00.5+01:00"),
+        ("2026-11-29 08:39:10.192", "2026-11-29 08:39:10"),
+    ],
+)
+def test_a_time_in_digits_and_signs_is_no_difference_either(one: str, other: str) -> None:
+    first, now = ([Call(("HSET", "worker", "seen", time))] for time in (one, other))
+    assert first_difference(first, now) is None
+
+
+def test_another_day_is_a_difference() -> None:
+    today, tomorrow = ([write(f"INCR visits:2026-11-{day}")] for day in (29, 30))
+    assert first_difference(today, tomorrow) is not None
+
+
 def test_the_first_command_that_differs_is_told() -> None:
     now = [*WORKER[:1], write("INCRBY total 6"), *WORKER[2:]]
     assert str(first_difference(WORKER, now)) == "command 1 was INCRBY total 5, now INCRBY total 6"
