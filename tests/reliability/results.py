@@ -2,12 +2,14 @@
 
 ``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
 scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
-Without the plugin the same tests try a small part of each attack, and write nothing. The second
-table is about files that were changed, the third about policies of streams and groups.
+Without the plugin the same tests try a small part of each attack, and write nothing. What was
+measured before the attacks had been answered stays as it is in ``before.json``. The second table is
+about files that were changed, the third about policies of streams and groups.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -21,14 +23,15 @@ from tests.reliability.waits import STEPS, Waits
 from tests.support.process import ROOT
 
 PAGE: Final = ROOT / "docs" / "reliability.md"
+BEFORE: Final = Path(__file__).with_name("before.json")
 BEGIN: Final = "<!-- This table is written by `make reliability`. -->"
 END: Final = "<!-- The end of what is written. -->"
 
 HEAD: Final = (
-    "| what happens | others waited at most, ms: Penstock | Redis"
-    " | memory at the peak, MiB: Penstock | Redis | kept after a second: Penstock | Redis"
-    " | lost: Penstock | Redis |",
-    "|---|" + "---:|" * 8,
+    "| what happens | others waited at most, ms: before | now | Redis"
+    " | memory at the peak, MiB: now | Redis | kept after a second: now | Redis"
+    " | lost: now | Redis |",
+    "|---|" + "---:|" * 9,
 )
 
 BEGIN_FILES: Final = "<!-- This table is written by `make reliability`, too. -->"
@@ -42,15 +45,15 @@ BEGIN_WAITS: Final = "<!-- This table of policies is written by `make reliabilit
 END_WAITS: Final = "<!-- The end of the table of policies. -->"
 HEAD_WAITS: Final = (
     "| what a policy has to do with 1,000,000 entries | others waited at most, ms: without it"
-    " | with it | longest round, ms of processor time: without it | with it |",
-    "|---|" + "---:|" * 4,
+    " | before | now | longest round, ms of processor time: without it | before | now |",
+    "|---|" + "---:|" * 6,
 )
 
 BEGIN_ROUNDS: Final = "<!-- This table of rounds is written by `make reliability`. -->"
 END_ROUNDS: Final = "<!-- The end of the table of rounds. -->"
 HEAD_ROUNDS: Final = (
-    "| what happens | longest round, ms of processor time |",
-    "|---|---:|",
+    "| what happens | longest round, ms of processor time: before | now |",
+    "|---|" + "---:|" * 2,
 )
 
 TRIAL_SCALE: Final = 0.01
@@ -66,6 +69,10 @@ class Results:
         self._files: dict[str, str] = {}
         self._waits: dict[str, str] = {}
         self._rounds: dict[str, str] = {}
+        before = json.loads(BEFORE.read_text())
+        self._before: dict[str, float | None] = before["longest_ms"]
+        self._before_of_policies: dict[str, list[float]] = before["policies_longest_and_busy_ms"]
+        self._before_of_rounds: dict[str, float] = before["rounds_busy_ms"]
 
     def note(self, attack: Attack, server: str, outcome: Outcome) -> None:
         """Takes what came of an attack."""
@@ -80,14 +87,21 @@ class Results:
 
     def note_waits(self, title: str, without: Waits, policed: Waits) -> None:
         """Takes what others waited without a policy and with it."""
+        before = self._before_of_policies.get(title)
         cells = [title]
         for place in (0, 1):
-            cells += [f"{without[place]:,.0f}", f"{policed[place]:,.0f}"]
+            cells += [
+                f"{without[place]:,.0f}",
+                "" if before is None else f"{before[place]:,.0f}",
+                f"{policed[place]:,.0f}",
+            ]
         self._waits[title] = f"| {' | '.join(cells)} |"
 
     def note_round(self, title: str, busy_ms: float) -> None:
         """Takes how long the event loop was busy at most."""
-        self._rounds[title] = f"| {title} | {busy_ms:,.0f} |"
+        before = self._before_of_rounds.get(title)
+        cells = [title, "" if before is None else f"{before:,.0f}", f"{busy_ms:,.0f}"]
+        self._rounds[title] = f"| {' | '.join(cells)} |"
 
     def pytest_sessionfinish(self) -> None:
         """Replaces the rows of what was tried."""
@@ -125,10 +139,16 @@ class Results:
         if mine is None:
             return ""
         theirs = self._outcomes.get((attack.name, "redis"))
-        cells = [attack.title]
+        cells = [attack.title, self._shown_before(attack)]
         for value in ("longest_ms", "peak_mib", "left_mib", "lost"):
             cells += [_shown(attack, mine, value), _shown(attack, theirs, value)]
         return f"| {' | '.join(cells)} |"
+
+    def _shown_before(self, attack: Attack) -> str:
+        if attack.name not in self._before:
+            return ""
+        longest = self._before[attack.name]
+        return "it ended" if longest is None else f"{longest:,.0f}"
 
 
 def _shown(attack: Attack, outcome: Outcome | None, value: str) -> str:

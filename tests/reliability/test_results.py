@@ -19,7 +19,7 @@ from tests.reliability.trial import Outcome
 
 KILL = next(attack for attack in ATTACKS if attack.name == "kill-no")
 FRAME = next(attack for attack in ATTACKS if attack.name == "frame-map")
-KEPT = f"| {ATTACKS[0].title} | 9 | 8 | 7 | 6 | 5 | 4 | 0 | 0 |"
+KEPT = f"| {ATTACKS[0].title} | 3,000 | 9 | 8 | 7 | 6 | 5 | 4 | 0 | 0 |"
 
 
 def outcome(lost: int = 0, survived: bool = True) -> Outcome:
@@ -52,7 +52,7 @@ def test_a_new_row_stands_in_the_order_of_the_attacks(tmp_path: Path) -> None:
     assert kept == KEPT
     cells = [cell.strip() for cell in row.split("|")][1:-1]
     assert cells[0] == FRAME.title
-    assert cells[1:] == ["12", "it ended", "6", "it ended", "1", "it ended", "0", "it ended"]
+    assert cells[2:] == ["12", "it ended", "6", "it ended", "1", "it ended", "0", "it ended"]
 
 
 def test_of_a_server_that_is_killed_only_the_loss_counts(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_of_a_server_that_is_killed_only_the_loss_counts(tmp_path: Path) -> None
     results = Results(page)
     results.note(KILL, "penstock", outcome(lost=3))
     [*_, row] = table_of(page, results)
-    assert row == f"| {KILL.title} |  |  |  |  |  |  | 3 |  |"
+    assert row == f"| {KILL.title} |  |  |  |  |  |  |  | 3 |  |"
 
 
 def test_files_have_a_table_of_their_own(tmp_path: Path) -> None:

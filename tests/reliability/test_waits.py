@@ -27,7 +27,7 @@ def test_every_policy_has_its_turn(request: pytest.FixtureRequest) -> None:
             results.note_waits(title, *waits)
 
 
-def test_the_table_has_the_waits_without_a_policy_and_with_it(tmp_path: Path) -> None:
+def test_the_table_has_the_waits_without_a_policy_before_and_now(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{BEGIN_WAITS}\n\n{END_WAITS}\n")
     results = Results(page)
@@ -36,5 +36,5 @@ def test_the_table_has_the_waits_without_a_policy_and_with_it(tmp_path: Path) ->
     table = page.read_text().partition(BEGIN_WAITS)[2].partition(END_WAITS)[0]
     assert table.split("\n")[2:-2] == [
         *HEAD_WAITS,
-        "| `consumer-ttl` of who has all of it | 1 | 6 | 0 | 3 |",
+        "| `consumer-ttl` of who has all of it | 1 | 12,528 | 6 | 0 | 3,679 | 3 |",
     ]
