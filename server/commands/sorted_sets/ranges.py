@@ -261,7 +261,11 @@ def _remove(session: Session, args: Arguments, asked: Range, event: str) -> int:
     if value is None:
         return 0
     start, stop = asked.span(value)
-    gone = len(value.take(start, stop)) if start < stop else 0
+    gone = len(value)
+    if start == 0 and stop == gone:  # As a whole: its memory is freed little by little.
+        value = SortedSet(database.keyspace.limits.collections)
+    else:
+        gone = len(value.take(start, stop)) if start < stop else 0
     if gone:
         words = (event.upper().encode(), *args[1:])
         database.changed(key, value, words, ((ZSET, event),), weight=gone)

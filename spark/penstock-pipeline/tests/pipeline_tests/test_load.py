@@ -312,7 +312,8 @@ PROBLEMS = [
          "the right form'; allowed: redis://[user:password@]host[:port][/database], rediss:// for "
          "TLS, unix:///path, redis+cluster:// or rediss+cluster:// with one or more host:port for "
          "a cluster, redis+sentinel:// or rediss+sentinel:// with those of sentinels and "
-         "/name[/database]; valkey:// and valkeys:// mean the same; several URLs are separated by commas"),
+         "/name[/database]; valkey:// and valkeys:// mean the same; several URLs are separated by "
+         "commas"),
         ('"orders"', '"orders"\n[parse.columns]\nb = "strin"\n[dead_letters]\nstream="d"',
          "4: parse.columns.b: type is 'strin'; allowed: string, binary, boolean, tinyint, "
          "smallint, int, bigint, float, double, decimal(p,s), date, timestamp; did you mean "

@@ -56,6 +56,18 @@ def test_members_with_the_same_score_are_found_by_their_bytes(client: DirectClie
     assert client.ask("ZCARD", "z") == 100
 
 
+@pytest.mark.parametrize("command", ["ZREMRANGEBYRANK z 0 -1", "ZREMRANGEBYSCORE z -inf +inf"])
+def test_members_that_are_removed_all_are_freed_little_by_little(
+    direct: Direct, client: DirectClient, command: str
+) -> None:
+    fill(client, "z", 0, 1500)
+    disposal = direct.server.state.keyspace.limits.disposal
+    waiting = len(disposal)
+    assert client.ask(*command.split()) == 1500
+    assert client.ask("EXISTS", "z") == 0
+    assert len(disposal) >= waiting + 1500
+
+
 def test_a_range_that_is_removed_is_told_as_one_change(
     direct: Direct, client: DirectClient
 ) -> None:
