@@ -295,6 +295,11 @@ class Watched:
         except redis.ConnectionError:
             return False
 
+    def _primary_port(self) -> object:
+        primary = self._sentinel.sentinel_master("main")
+        assert isinstance(primary, dict)
+        return primary["port"]
+
     def fail_over(self) -> redis.Redis:
         """Kills the primary; returns a client of the replica, once it has taken its place."""
         with redis.Redis(port=self.primary.port) as client:
@@ -302,7 +307,7 @@ class Watched:
         self.primary.process.kill()
         successor = redis.Redis(port=self.replica.port)
         wait_until(lambda: successor.role()[0] == b"master")
-        wait_until(lambda: self._sentinel.sentinel_master("main")["port"] == self.replica.port)
+        wait_until(lambda: self._primary_port() == self.replica.port)
         return successor
 
     def stop(self) -> None:
