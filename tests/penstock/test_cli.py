@@ -410,7 +410,7 @@ def test_the_help_lists_every_setting_that_has_an_effect(printed: Printed, optio
     assert text.startswith("Usage: penstock [FILE.conf]")
     for name, each in SETTINGS.items():
         has_effect = not each.unused and not each.unsupported and name not in OLDER_NAMES
-        assert (f"\n  --{name}" in text) == has_effect
+        assert (f"\n  --{name}" in text) == has_effect, f"penstock/settings.ini: {name}"
 
 
 # --- parts that no process shows -------------------------------------------------------------
