@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from storage.engine.groups import Group
+from storage.engine.pending_segment import Consumer
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Database, Keyspace
 from storage.types.collection import Collection
 from storage.types.kinds import Value
+
+PICTURED: Final = {
+    Stream: "entries_added groups idempotency _last_id log max_deleted_id policy",
+    Group: "consumers entries_read last_id name pending policy",
+    Consumer: "active name owned seen",
+}
+"""The state of a stream: what its copies, the snapshot of a rewrite and replicas have, too."""
+
+LEFT_OUT: Final = {
+    Stream: "_last_ms _last_seq _limits used_ms",
+    Group: "acked claimed counts cursor delivered redelivered released",
+    Consumer: "acked bases link redelivered",
+}
+"""What follows from that or from the settings, when it was used, and statistics."""
 
 
 def picture(keyspace: Keyspace) -> dict[int, Any]:

@@ -11,7 +11,7 @@ from storage.engine.ids import MAX
 from storage.engine.stream import Stream
 from tests.support.direct import START_MS as T
 from tests.support.direct import Direct
-from tests.support.pictures import picture
+from tests.support.pictures import LEFT_OUT, PICTURED, picture
 from tests.support.recording import Recording, commands_of, load
 
 A_STREAM = ("XADD k 1-1 a b", "XADD k 1-2 a b c d", "XADD k 2-1 a b")
@@ -48,6 +48,16 @@ def assert_loads(recording: Recording) -> Direct:
     loaded.server.state.keyspace.check()
     assert picture(loaded.server.state.keyspace) == before
     return loaded
+
+
+@pytest.mark.parametrize("kind", PICTURED)
+def test_whatever_a_stream_has_is_compared_or_known_to_be_left_out(kind: type) -> None:
+    there = getattr(kind, "__mypyc_attrs__", None) or kind.__slots__  # type: ignore[attr-defined]
+    known = (*PICTURED[kind].split(), *LEFT_OUT[kind].split())
+    assert sorted(there) == sorted(known), (
+        "have the picture, the copy and the snapshot of a stream hold what is new, and name it in"
+        " tests/support/pictures.py"
+    )
 
 
 BEGIN = "<settings 100 4096 100 100>"
