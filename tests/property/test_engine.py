@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from storage.engine.effects import Effect
+from storage.engine.effects import Changed, Effect
 from storage.keyspace.databases import Keyspace
 from tests.property import (
     hash_commands,
@@ -58,7 +58,7 @@ class Engine(RuleBasedStateMachine):
         assert reply is not None
         if reply.startswith(b"-") and not self._expired(recorded):
             assert picture(self.keyspace) == before, command
-            assert len(self.effects) == recorded
+            assert all(map(_tells_encoding, self.effects[recorded:]))
         self.keyspace.check()
 
     def _expired(self, recorded: int) -> bool:
@@ -74,16 +74,26 @@ class Engine(RuleBasedStateMachine):
     def the_effects_alone_give_an_equal_state(self) -> None:
         twin = Keyspace()
         replay(twin, self.effects)
-        assert _without_old_records(picture(twin)) == _without_old_records(picture(self.keyspace))
+        assert _as_told(picture(twin)) == _as_told(picture(self.keyspace))
         twin.check()
 
 
-def _without_old_records(state: dict[int, Any]) -> dict[int, Any]:
-    """Idempotent IDs are forgotten when somebody looks; effects say nothing of it."""
+def _tells_encoding(effect: Effect) -> bool:
+    """Whether an effect only says that a string is no longer embedded or a number: what is refused
+    after it was looked into, as a damaged HyperLogLog is, leaves it so."""
+    words = effect.words if isinstance(effect, Changed) else ()
+    return len(words) == 3 and (words[0], words[2]) == (b"APPEND", b"")
+
+
+def _as_told(state: dict[int, Any]) -> dict[int, Any]:
+    """Leaves out what effects say nothing of: idempotent IDs are forgotten when somebody looks, and
+    a hash is listpackex from the first command on that may set a time, even if it sets none."""
     for database in state.values():
         for value, _ in database.values():
             if isinstance(value, dict):
                 value.pop("records")
+            elif isinstance(value, list) and value[-1] == "listpackex":
+                value[-1] = "listpack"
     return state
 
 
