@@ -418,6 +418,17 @@ def test_a_block_that_grew_under_other_limits_keeps_its_outline() -> None:
     assert len(log.layout()) == 1
 
 
+def test_a_block_keeps_the_field_names_of_an_entry_that_is_gone() -> None:
+    log, again = EntryLog(StreamLimits()), EntryLog(StreamLimits())
+    for entry_id, field in ((1, b"first"), (2, b"second"), (3, b"first")):
+        log.append(entry_id, [field, b"v"])
+    log.delete(1)
+    for entry_id, field in ((2, b"second"), (3, b"first")):
+        again.append(entry_id, [field, b"v"])
+    again.arrange(log.layout())
+    assert again.blocks[0].names == log.blocks[0].names == [b"first"]
+
+
 def test_memory_usage_grows_with_the_entries() -> None:
     log = EntryLog(StreamLimits(max_entries=1))
     assert log.memory_usage() == 0

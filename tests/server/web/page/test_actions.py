@@ -139,6 +139,16 @@ def test_a_group_is_set_to_a_time(filled: Filled, to: str, command: str) -> None
     assert position(filled.client) == command.split()[-1]
 
 
+@pytest.mark.parametrize(("by", "left"), [("1", "7-0"), ("10000", "0-0")])
+def test_a_group_goes_back_by_one_entry_or_by_ten_thousand(
+    filled: Filled, by: str, left: str
+) -> None:
+    asking = user(filled)
+    asked = asking.post("/act", [*asking.get(GROUP).fields("position"), ("by", by)])
+    confirmed(asking, asked)
+    assert position(filled.client) == left
+
+
 @pytest.mark.parametrize(
     ("given", "text"),
     [
