@@ -607,7 +607,9 @@ def test_streams_of_dead_letters_are_found_and_counted(asking: Asking) -> None:
 
 
 def test_a_letter_tells_where_it_comes_from(asking: Asking) -> None:
-    rows = asking.get("/letters?db=0&key=orders:dead").table("Died")
+    answer = asking.get("/letters?db=0&key=orders:dead")
+    assert answer.html.count('href="/stream?db=0&amp;key=orders"') == 7
+    rows = answer.table("Died")
     assert len(rows) == 7
     assert rows[0][2].endswith("orders / kitchen")
     assert rows[0][3] == "cups: not a number: 'three' 5 deliveries, last ann"
