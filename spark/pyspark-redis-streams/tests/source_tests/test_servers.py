@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -305,10 +306,16 @@ class Watched:
         with redis.Redis(port=self.primary.port) as client:
             wait_until(lambda: client.wait(1, 1000) == 1)
         self.primary.process.kill()
-        successor = redis.Redis(port=self.replica.port)
-        wait_until(lambda: successor.role()[0] == b"master")
-        wait_until(lambda: self._primary_port() == self.replica.port)
-        return successor
+        wait_until(self._has_successor)
+        return redis.Redis(port=self.replica.port)
+
+    def _has_successor(self) -> bool:
+        if self._primary_port() != self.replica.port:
+            return False
+        with redis.Redis(port=self.replica.port) as client, suppress(redis.ConnectionError):
+            # Sentinels disconnect all clients of a server that they make the primary.
+            return bool(client.role()[0] == b"master")
+        return False
 
     def stop(self) -> None:
         self._sentinel.close()
