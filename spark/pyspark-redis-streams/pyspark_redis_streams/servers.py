@@ -16,7 +16,7 @@ from redis import exceptions
 from redis.backoff import ExponentialBackoff
 from redis.cluster import ClusterNode
 from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 from pyspark_redis_streams.errors import OptionError, ServerError
 from pyspark_redis_streams.options import Option, ServerSettings
@@ -273,8 +273,17 @@ def _is_tls(error: BaseException | None) -> bool:
     return "_ssl.c" in str(error) or _is_tls(error.__cause__ or error.__context__)
 
 
+_SILENT_SENTINELS: Final = (
+    "; not every sentinel has answered: check their addresses, and 'redis.sentinel_password'"
+)
+
+
 def _reason(error: Exception) -> str:
     """Why a connection failed, without the address, which is told before."""
+    if isinstance(error, MasterNotFoundError):
+        # What follows is what redis-py knows of each client, which may be more than is to be told.
+        found, _, more = str(error).partition(" : ")
+        return found + (_SILENT_SENTINELS if more else "")
     cause = error.__cause__ or error.__context__
     if _is_tls(error):
         why = re.sub(r"\s*\(?_ssl\.c:\d+\)?:?\s*", "", str(cause or error)).strip(". ")

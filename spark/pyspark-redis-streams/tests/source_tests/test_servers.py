@@ -360,6 +360,16 @@ def test_a_name_that_sentinels_do_not_know_is_told(watched: Watched) -> None:
     assert str(caught.value) == f"{name} can't be reached: No master found for 'other'"
 
 
+def test_sentinels_that_refuse_are_told_without_secrets(watched: Watched) -> None:
+    url = watched.url.replace("=guard", "=sesame")
+    with pytest.raises(ServerError) as caught:
+        read_batch({"url": url, "subscribe": "s", "retries": "0"})
+    assert str(caught.value) == (
+        f"sentinel 127.0.0.1:{watched.port}/main/0 can't be reached: No master found for 'main'; "
+        "not every sentinel has answered: check their addresses, and 'redis.sentinel_password'"
+    )
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that signs itself, and its key."""
