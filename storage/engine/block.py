@@ -381,7 +381,7 @@ class Block:
     @property
     def lowest(self) -> int:
         """The lowest live ID."""
-        return self.ids[0] if self.packed is None else self.packed.lowest
+        return self.ids[0] if self._packed is None else self._packed.lowest
 
     @property
     def highest(self) -> int:

@@ -206,10 +206,11 @@ def _numbers(entry_ids: list[int], start: int) -> Sequence[int]:
 
 
 class Folded(Protocol):
-    """Entries in another form that takes no more memory; ``count`` is how many, ``size`` how many
-    bytes there are."""
+    """Entries in another form that takes no more memory; ``count`` is how many, ``lowest`` the
+    first ID, ``size`` how many bytes there are."""
 
     count: int
+    lowest: int
     size: int
 
     def unfold(self) -> tuple[list[int], list[bytes]]:
@@ -220,8 +221,8 @@ class Packed:
     """The entries of one block, packed. Places count from 0, as in a list.
 
     An ID is kept as a code: its distance in milliseconds from the first, above as many bits as the
-    longest sequence number has. While entries are ``folded`` there is nothing else: :meth:`unfold`
-    comes before all that looks into them.
+    longest sequence number has. While entries are ``folded`` there is nothing else but
+    :attr:`lowest`: :meth:`unfold` comes before all that looks into them.
     """
 
     __slots__ = (
@@ -300,6 +301,8 @@ class Packed:
     @property
     def lowest(self) -> int:
         """The lowest ID, which has the code of its sequence number."""
+        if self.folded is not None:
+            return self.folded.lowest
         return self._base << 64 | self._codes[0]
 
     def before(self, entry_id: int) -> int:

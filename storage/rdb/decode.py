@@ -104,12 +104,13 @@ def _add_node(source: Source, stream: Stream) -> None:
 class _Entries:
     """The ``count`` entries of a node that was verified, as they are there."""
 
-    __slots__ = ("_data", "_first", "count", "size")
+    __slots__ = ("_data", "_first", "count", "lowest", "size")
 
-    def __init__(self, first: int, data: bytes, count: int) -> None:
+    def __init__(self, first: int, data: bytes, count: int, lowest: int) -> None:
         self._first = first
         self._data = data
         self.count = count
+        self.lowest = lowest
         self.size = len(data)
 
     def unfold(self) -> tuple[list[int], list[bytes]]:
@@ -130,6 +131,7 @@ class _Node:
         "_gone",
         "_ids",
         "_live",
+        "_lowest",
         "_ms",
         "_names",
         "_near",
@@ -146,6 +148,7 @@ class _Node:
         self._elements = ListpackReader(data)
         self._names: list[bytes] = []
         self._live = self._gone = 0
+        self._lowest = MIN
         self._ids: list[int] = []
         self._payloads: list[bytes] = []
         self._near = True
@@ -157,7 +160,7 @@ class _Node:
         if not self._live:
             return None
         last, data = join(self._ms, self._seq), self._elements.data
-        node = _Entries(self._first, data, self._live)
+        node = _Entries(self._first, data, self._live, self._lowest)
         return Block.of_node(self._first, last, self._names, self._gone, node, self._near)
 
     def entries(self) -> tuple[list[int], list[bytes]]:
@@ -201,6 +204,8 @@ class _Node:
         if self._number() != self._elements.count - 1 - start + _COUNTED:
             raise ValueError("an entry of a stream with a wrong number of elements")
         if live:
+            if not self._live:
+                self._lowest = join(ms, seq)
             self._live += 1
             self._near = self._near and is_near(above_ms, above_seq)
         else:

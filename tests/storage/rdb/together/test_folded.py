@@ -13,7 +13,9 @@ from storage.engine.log import EntryLog
 from storage.engine.stream import Stream
 from storage.keyspace.databases import Keyspace
 from storage.rdb.decode import read_stream
+from storage.rdb.read import restore
 from storage.rdb.source import Source
+from storage.rdb.write import dump
 from storage.steps import result
 from tests.storage.rdb.builders import a_stream, node
 
@@ -91,6 +93,23 @@ def test_a_copy_has_the_same_entries_and_nothing_is_taken_apart_for_it(stream: S
     assert folded(twin) == [True, True, True]
     twin.delete(_id(0))
     assert (twin.length, stream.log.range(MIN, MAX, 100)) == (59, ALL)
+
+
+def test_how_it_is_laid_out_is_told_without_taking_anything_apart(stream: Stream) -> None:
+    log = stream.log
+    log.delete(_id(0))
+    log.delete(_id(21))
+    restored = restore(dump(stream), Keyspace().limits)
+    assert isinstance(restored, Stream)
+    twin = restored.log
+    before = [block.memory_usage() for block in twin.blocks]
+    told = twin.layout()
+    assert [block.lowest for block in twin.blocks] == [_id(1), _id(20), _id(40)]
+    assert [block.memory_usage() for block in twin.blocks] == before
+    assert twin.range(MIN, MAX, 100) == log.range(MIN, MAX, 100)
+    assert [block.memory_usage() for block in twin.blocks] != before
+    assert twin.layout() == told
+    twin.check()
 
 
 def test_entries_are_added_to_the_last_one(stream: Stream) -> None:
