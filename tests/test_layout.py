@@ -108,6 +108,7 @@ LAYERS: Final[dict[str, list[str]]] = {
         "servers",
         "dead_letters",
         "report",
+        "expectations",
         "queries",
         "plan",
         "status_http",

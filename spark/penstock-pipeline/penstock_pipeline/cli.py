@@ -134,7 +134,7 @@ FILE: Final = arg("file", metavar="FILE.toml", type=Path)
     arg(
         "--output",
         metavar="PLACE",
-        help="a folder for Parquet, delta:FOLDER, stream:NAME, or console",
+        help="a folder for Parquet, delta:FOLDER, or stream:NAME",
     ),
     arg("--last", metavar="N", type=positive, default=500, help="how many entries to sample (500)"),
 )
@@ -154,9 +154,7 @@ def _new(given: argparse.Namespace) -> int:
         name = Wanted(url, stream, "").name
         file = given.file or Path(f"{name}.toml")
         _refuse_existing(file)
-        output = given.output or _asked(
-            "Folder for Parquet, delta:FOLDER, stream:NAME or console", name
-        )
+        output = given.output or _asked("Folder for Parquet, delta:FOLDER or stream:NAME", name)
         _write(file, client, Wanted(url, stream, output), given.last)
     return OK
 

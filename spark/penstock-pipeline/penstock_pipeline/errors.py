@@ -52,9 +52,13 @@ class InvalidFile(PipelineError):
         super().__init__("\n".join(f"{file}:{p.line or 1}: {p}" for p in self.problems))
 
 
+RAISED: Final = "USER_RAISED_EXCEPTION"
+"""What Spark calls the error of SQL that raises one itself."""
+
 _OWN: Final = re.compile(r"(?:pyspark_redis_streams\.errors|penstock_pipeline\.errors)\.\w+: (.+)")
 _PYTHON: Final = re.compile(r"^(\w[\w.]*(?:Error|Exception)): (.+)", re.MULTILINE)
 _SPARK: Final = re.compile(r"\[[A-Z_.0-9]+\] .+")
+_RAISED: Final = re.compile(rf"^\[{RAISED}\] (.*?)(?: SQLSTATE: \w+)?$")
 _WRAPPERS: Final = re.compile(r"\[(?:STREAM_FAILED|FOREACH_BATCH_USER_FUNCTION_ERROR)\]")
 _JAVA: Final = re.compile(r"(?:^Caused by|^): ([\w.$]+): (.+)", re.MULTILINE)
 JARS: Final = "name its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]"
@@ -82,7 +86,7 @@ def reason(error: BaseException) -> str:
         return _LATE
     spark = [line for line in _SPARK.findall(text) if not _WRAPPERS.match(line)]
     if spark:
-        return str(spark[0]).rstrip(";")
+        return _RAISED.sub(r"\1", str(spark[0]).rstrip(";"))
     java = _JAVA.findall(text)
     if java:
         return _said_by_java(*java[-1])
@@ -98,8 +102,6 @@ def is_late_worker(error: BaseException) -> bool:
 def _said_by_java(kind: str, text: str) -> str:
     if kind.endswith(("ClassNotFoundException", "NoClassDefFoundError")):
         return f"the Java class '{text.replace('/', '.')}' is missing: {JARS}"
-    if "No suitable driver" in text:
-        return f"no driver for this URL is among Spark's jars: {JARS}"
     return text
 
 
@@ -155,7 +157,7 @@ _NEVER_TEXT: Final = re.compile(
             r"CERTIFICATE_VERIFY_FAILED|certificate verify failed|WRONG_VERSION_NUMBER",
             r"does the server speak TLS",
             # Databases and Java.
-            r"No suitable driver|driver class|the Java class|no driver for this URL",
+            r"the Java class",
             r"password authentication failed|Access denied for user|authentication failed",
             r"no such table|relation \S+ does not exist|[Tt]able \S+ (?:does not|doesn't) exist",
             r"[Uu]nknown database|database \S+ does not exist",
@@ -232,7 +234,7 @@ def worth_retry(error: BaseException, poison_counts: bool = False) -> bool:
     said = reason(error)
     if _PASSING.search(said):
         return True
-    if _DATA.search(said):
+    if error_class(error) == RAISED or _DATA.search(said):
         return poison_counts
     return not _NEVER_TEXT.search(said)
 

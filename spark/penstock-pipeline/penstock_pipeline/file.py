@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock_pipeline.errors import InvalidFile
-from penstock_pipeline.file_parse import read_parse
+from penstock_pipeline.file_parse import read_expectation, read_parse
 from penstock_pipeline.file_sql import check_statements
 from penstock_pipeline.model import (
     DEAD_LETTERS,
+    DROP,
     ENTRIES,
+    FAIL,
+    WARN,
     Deduplicate,
     Pipeline,
     Retry,
@@ -77,6 +80,8 @@ WATERMARK: Final = (
     Key("ahead", check=duration),
 )
 DEDUPLICATE: Final = (Names("keys"),)
+OTHERWISE: Final = (WARN, DROP, FAIL)
+"""What may become of a row that is not as expected, the default first."""
 TABLE: Final = (
     Key("name", what="the name that SQL has for the table", check=SQL_NAME),
     Choice("type", "parquet", allowed=TABLE_KINDS),
@@ -196,8 +201,9 @@ def _transform(table: Table, before: list[str]) -> Transform:
     mark = table.part("watermark", WATERMARK).values()
     watermark = Watermark(*mark) if table.has("watermark") else None
     deduplicate = _deduplicate(table, watermark)
+    expect = read_expectation(table, OTHERWISE)
     table.end()
-    return Transform(name, origin, sql, line, watermark, deduplicate)
+    return Transform(name, origin, sql, line, watermark, deduplicate, expect)
 
 
 def _sql(table: Table, origin: str) -> tuple[str, int]:
@@ -210,8 +216,10 @@ def _sql(table: Table, origin: str) -> tuple[str, int]:
             table.wrong("file", "is an empty file")
         return (text or "").strip().rstrip(";"), 0
     if sql is None:
-        if not (table.has("watermark") or table.has("deduplicate")):
-            table.wrong("", "does nothing: give 'sql', 'file', 'watermark' or 'deduplicate'")
+        if not any(map(table.has, ("watermark", "deduplicate", "expect"))):
+            table.wrong(
+                "", "does nothing: give 'sql', 'file', 'watermark', 'deduplicate' or 'expect'"
+            )
         return f"SELECT * FROM {origin}", 0
     if not sql.strip():
         table.wrong("sql", "is empty")
@@ -286,9 +294,17 @@ def _check_group(root: Table, pipeline: Pipeline) -> None:
         for key in ("watermark", "deduplicate"):
             if getattr(transform, key) is not None:
                 root.findings.add(("transform", number, key), advice)
+        if transform.expect is not None and transform.expect.otherwise == WARN:
+            root.findings.add(("transform", number, "expect"), _UNCOUNTED)
+    for column in () if pipeline.parse is None else pipeline.parse.columns:
+        if column.expect is not None and column.expect.otherwise == WARN:
+            root.findings.add(("parse", "columns", column.name), _UNCOUNTED)
     for number, sink in enumerate(pipeline.sinks):
         if sink.output_mode != "append":
             root.findings.add(("sink", number, "output_mode"), advice)
+
+
+_UNCOUNTED: Final = "mode 'group' counts no rows, so 'otherwise' can't be 'warn' there"
 
 
 def _check_ahead(root: Table, pipeline: Pipeline) -> None:

@@ -13,7 +13,19 @@ from penstock_pipeline.decode.patterns import check_pattern
 from penstock_pipeline.decode.payload import FORMS
 from penstock_pipeline.decode.protobuf import columns_of_message, find_message, read_descriptors
 from penstock_pipeline.errors import Unavailable
-from penstock_pipeline.model import FORMATS, MAX_BYTES, Column, Parse, Payload, Registry
+from penstock_pipeline.model import (
+    DROP,
+    FAIL,
+    FORMATS,
+    LETTER,
+    MAX_BYTES,
+    WARN,
+    Column,
+    Expectation,
+    Parse,
+    Payload,
+    Registry,
+)
 from penstock_pipeline.toml_file import (
     Bytes,
     Choice,
@@ -22,11 +34,12 @@ from penstock_pipeline.toml_file import (
     Key,
     Names,
     Parsed,
+    Raw,
     Table,
     Whole,
     duration,
 )
-from penstock_pipeline.values import ALLOWED, EPOCHS, SAME, SIMPLE, is_type
+from penstock_pipeline.values import ALLOWED, EPOCH_DAYS, EPOCHS, SAME, SIMPLE, is_type
 from penstock_pipeline.values import NESTED as NESTED_TYPES
 
 RESERVED: Final = ("stream", "id", "timestamp")
@@ -36,10 +49,13 @@ OWN: Final = ("fields", "_reason", "_bad")
 """Names of columns that parsing uses internally."""
 
 
-NESTED: Final = ("json", "avro", "protobuf")
+NESTED: Final = ("json", "avro", "protobuf", "debezium")
 """Formats whose values may hold others."""
 
 _WITH_NULLS: Final = (None, "csv", "text")
+_BY_PYTHON: Final = ("avro", "protobuf", "debezium")
+"""Formats whose values Python converts, which knows no patterns of Spark."""
+
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
 PARSE: Final = (Names("nulls"), Key("unknown"))
@@ -49,6 +65,8 @@ COLUMN: Final = (
     Flag("required", False),
     Key("format"),
 )
+OTHERWISE: Final = (LETTER, DROP, WARN, FAIL)
+"""What may become of an entry that is not as expected, the default first."""
 
 
 def read_parse(root: Table) -> Parse | None:
@@ -145,23 +163,40 @@ def _column(table: Table, name: str, value: Any, format: str | None) -> Column:
     given = Table(value, (*table.path, name), table.findings)
     if format == "text" and given.has("from"):
         given.wrong("from", "is not for format 'text', which is one value")
+    expect = read_expectation(given, OTHERWISE)
     type_, origin, required, form = given.section(COLUMN).values()
     _check_type(given, type_, format)
     if form is not None:
         _check_format(given, form, type_.lower(), format)
-    return Column(name, type_, origin or name, required, form)
+    return Column(name, type_, origin or name, required, form, expect)
+
+
+def read_expectation(table: Table, allowed: tuple[str, ...]) -> Expectation | None:
+    """What rows are expected to be; None without ``expect``."""
+    condition = Raw("expect").read(table)
+    otherwise = Choice("otherwise", allowed[0], allowed=allowed)
+    if condition is None:
+        if table.has("otherwise"):
+            otherwise.read(table)
+            table.wrong("otherwise", "needs 'expect' beside it: a condition of SQL")
+        return None
+    if not condition.strip():
+        table.wrong("expect", "is empty")
+    return Expectation(condition.strip(), otherwise.read(table))
 
 
 def _check_format(table: Table, form: str, type_: str, format: str | None) -> None:
     epochs = ", ".join(EPOCHS)
     if form in EPOCHS:
-        if type_ not in _TIMES:
-            table.wrong("format", f"'{form}' is for the types {' and '.join(_TIMES)}")
+        wanted = ("date",) if form == EPOCH_DAYS else _TIMES
+        if type_ not in wanted:
+            kinds = "the type date" if form == EPOCH_DAYS else f"the types {' and '.join(wanted)}"
+            table.wrong("format", f"'{form}' is for {kinds}")
     elif type_ not in ("date", *_TIMES):
         table.wrong("format", "is for the types date and timestamp")
     elif form.startswith("epoch"):
         table.wrong("format", f"is '{form}'; allowed: {epochs}, or a pattern of Spark")
-    elif format in ("avro", "protobuf"):
+    elif format in _BY_PYTHON:
         table.wrong("format", f"is '{form}'; in {format} allowed: {epochs}")
     elif why := check_pattern(form):
         table.wrong("format", f"is '{form}': {why}")
@@ -290,7 +325,7 @@ def _format(table: Table) -> tuple[str | None, str]:
         if field is not None:
             table.wrong("field", f"needs 'format' beside it; allowed: {', '.join(FORMATS)}")
         return None, ""
-    if not table.has("field"):
+    if not table.has("field") and format != "debezium":
         table.wrong("", "'field' is missing: the field that holds the payload")
     return format, field or ""
 

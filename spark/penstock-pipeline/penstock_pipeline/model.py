@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock_pipeline.sinks.base import Sink
 
-FORMATS: Final = ("json", "avro", "protobuf", "csv", "text")
+FORMATS: Final = ("json", "avro", "protobuf", "csv", "text", "debezium")
 MAX_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -27,7 +27,7 @@ class Registry:
 
 @dataclass(frozen=True)
 class Payload:
-    """A field whose value is decoded, and how.
+    """A field whose value is decoded, and how; without a name it is the last one of each entry.
 
     ``schema`` is the text of an Avro schema; ``descriptors`` are the bytes of a set of descriptors
     of Protobuf. Files are read with the pipeline file, since workers may be on other machines.
@@ -45,6 +45,11 @@ class Payload:
     message: str | None = None
     registry: Registry | None = None
 
+    @property
+    def source(self) -> str:
+        """Name the field for people."""
+        return f"field '{self.field}'" if self.field else "the last field"
+
 
 ENTRIES: Final = "entries"
 """The first table: the parsed entries of the source."""
@@ -60,6 +65,20 @@ FILES_EVERY: Final = "1 minute"
 """The same where each batch makes files: at 20 entries a second a batch a second is dust."""
 
 
+LETTER: Final = "dead_letter"
+DROP: Final = "drop"
+WARN: Final = "warn"
+FAIL: Final = "fail"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A condition of SQL that rows should meet, and what becomes of one that does not."""
+
+    condition: str
+    otherwise: str
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of the parsed table, and the field or JSON member that it is made of."""
@@ -69,6 +88,7 @@ class Column:
     origin: str
     required: bool = False
     format: str | None = None
+    expect: Expectation | None = None
 
     @property
     def what(self) -> str:
@@ -128,6 +148,7 @@ class Transform:
     sql_line: int
     watermark: Watermark | None = None
     deduplicate: Deduplicate | None = None
+    expect: Expectation | None = None
 
 
 @dataclass(frozen=True)

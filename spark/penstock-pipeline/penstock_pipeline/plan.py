@@ -9,6 +9,7 @@ from penstock_pipeline.model import (
     DEAD_LETTERS,
     ENTRIES,
     Column,
+    Expectation,
     Parse,
     Payload,
     Pipeline,
@@ -63,7 +64,7 @@ def _payload_title(payload: Payload) -> str:
     packed = f", {payload.compression}" if payload.compression else ""
     schemas = f", schemas of {payload.registry.url}" if payload.registry else ""
     form = "JSON" if payload.format == "json" else payload.format
-    return f"{form} in the field '{payload.field}'{packed}{schemas}"
+    return f"{form} in {'the ' if payload.field else ''}{payload.source}{packed}{schemas}"
 
 
 def _column(column: Column) -> str:
@@ -71,7 +72,12 @@ def _column(column: Column) -> str:
     notes += [f"from '{column.origin}'"] if column.origin != column.name else []
     notes += [f"as {column.format}"] if column.format else []
     notes += ["required"] if column.required else []
+    notes += [_expectation(column.expect)] if column.expect else []
     return f"{column.name:<20} {', '.join(notes)}"
+
+
+def _expectation(expect: Expectation) -> str:
+    return f"expected: {expect.condition}, or else {expect.otherwise.replace('_', ' ')}"
 
 
 def _transform(transform: Transform) -> Iterator[str]:
@@ -84,6 +90,8 @@ def _transform(transform: Transform) -> Iterator[str]:
     if transform.deduplicate is not None:
         yield f"  rows of {transform.origin} are one by {', '.join(transform.deduplicate.keys)}"
     yield from (f"  {line}" for line in transform.sql.splitlines())
+    if transform.expect is not None:
+        yield f"  {_expectation(transform.expect)}"
 
 
 def _output(pipeline: Pipeline, output: Sink) -> Iterator[str]:

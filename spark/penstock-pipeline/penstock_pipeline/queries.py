@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock_pipeline import static_tables
+from penstock_pipeline import expectations, static_tables
 from penstock_pipeline.dead_letters import letter_fields
 from penstock_pipeline.decode.frame import parse_frame, without_nul
 from penstock_pipeline.decode.sql import BAD, REASON, concat, name
@@ -81,7 +81,7 @@ def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The entries with their columns, and :data:`BAD` and :data:`REASON` if something is wrong."""
     if pipeline.parse is None:
         return frame
-    frame = parse_frame(frame, pipeline.parse)
+    frame = expectations.with_letters(parse_frame(frame, pipeline.parse), pipeline)
     for transform in pipeline.transforms:
         if transform.watermark is not None and transform.watermark.ahead is not None:
             frame = _not_ahead(frame, transform.watermark.column, transform.watermark.ahead)
@@ -116,6 +116,7 @@ def table(frame: DataFrame, pipeline: Pipeline, wanted: str) -> DataFrame:
     if pipeline.parse is not None:
         # Why an entry is bad takes longer to find out than that it is, and is not asked here.
         frame = frame.where(f"NOT {BAD}").drop(REASON, BAD, "fields")
+        frame = expectations.of_entries(frame, pipeline)
     frame.createOrReplaceTempView(ENTRIES)
     frames = {ENTRIES: frame}
     for transform in pipeline.transforms:
@@ -139,6 +140,7 @@ def _transformed(frame: DataFrame, transform: Transform) -> DataFrame:
         made = spark.sql(transform.sql)
     except AnalysisException as error:
         raise PipelineError(f"transform '{transform.name}': {reason(error)}") from None
+    made = expectations.of_table(made, transform.name, transform.expect)
     frame.createOrReplaceTempView(transform.origin)
     made.createOrReplaceTempView(transform.name)
     return made

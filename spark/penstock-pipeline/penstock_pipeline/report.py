@@ -6,7 +6,7 @@ A bar or lines on the terminal, and a line of JSON for each batch, failure and w
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, TextIO
@@ -17,6 +17,7 @@ from rich.table import Column
 from rich.text import Text
 
 from penstock_pipeline.errors import Failure, PipelineError
+from penstock_pipeline.model import DROP
 from penstock_pipeline.terminal import plural, shown_lines
 from pyspark_redis_streams.progress import lag
 
@@ -63,7 +64,8 @@ class FinishedBatch(NamedTuple):
     """A batch that a query has finished.
 
     ``rows`` are the entries that it has read, and ``written`` the rows that its sink got, None
-    where nobody has counted them.
+    where nobody has counted them. ``unexpected`` are those that were not as expected, by what was
+    done with them, their table and the condition: ``drop entries: qty > 0``.
     """
 
     time: str
@@ -78,6 +80,7 @@ class FinishedBatch(NamedTuple):
     state_rows: int
     late_rows: int
     written: int | None = None
+    unexpected: Mapping[str, int] = {}
 
     def record(self, pipeline: str) -> str:
         """A line of JSON."""
@@ -106,6 +109,20 @@ class FinishedBatch(NamedTuple):
             "times of the future from moving it on"
         )
 
+    def surprises(self) -> Iterator[str]:
+        """Yield what is to be said of rows that were not as expected."""
+        for what, count in self.unexpected.items():
+            otherwise, _, condition = what.partition(" ")
+            done = " and left out" if otherwise == DROP else ""
+            rows = "row was" if count == 1 else "rows were"
+            yield (
+                f"{self.query}: {count:,} {rows} not as expected in batch {self.number}{done}: "
+                f"{condition}"
+            )
+
+
+UNEXPECTED: Final = "unexpected: "
+"""The beginning of the names of what Spark observes in a query: rows that are not as expected."""
 
 WRITTEN: Final = "written"
 """The name of what Spark observes in a query: :data:`ROWS` that go to its sink."""
@@ -120,6 +137,12 @@ def batch_of(query: str, progress: Mapping[str, Any]) -> FinishedBatch | None:
     # A frame that is joined with itself has its source twice.
     lags = {name: count for source in progress["sources"] for name, count in lag(source).items()}
     states = progress["stateOperators"]
+    observed = progress.get("observedMetrics") or {}
+    unexpected = {
+        name.removeprefix(UNEXPECTED): counts[ROWS]
+        for name, counts in observed.items()
+        if name.startswith(UNEXPECTED) and counts[ROWS]
+    }
     return FinishedBatch(
         time=progress["timestamp"],
         query=query,
@@ -132,7 +155,8 @@ def batch_of(query: str, progress: Mapping[str, Any]) -> FinishedBatch | None:
         watermark=progress["eventTime"].get("watermark"),
         state_rows=sum(state["numRowsTotal"] for state in states),
         late_rows=sum(state["numRowsDroppedByWatermark"] for state in states),
-        written=(progress.get("observedMetrics") or {}).get(WRITTEN, {ROWS: None})[ROWS],
+        written=observed.get(WRITTEN, {ROWS: None})[ROWS],
+        unexpected=unexpected,
     )
 
 
@@ -228,6 +252,8 @@ class Reporter:
         self.show(batch, total)
         if batch.late_rows:
             self.warn(batch.late())
+        for text in batch.surprises():
+            self.warn(text)
 
     def fail(self, failure: Failure) -> None:
         """Reports a failure; one without a retry ends the run, whose error is shown elsewhere."""

@@ -48,7 +48,7 @@ class _Query:
     """The totals, the last batch and the failures of a query in this run."""
 
     def __init__(self) -> None:
-        self.totals = {"batches": 0, "rows": 0, "late_rows": 0}
+        self.totals = dict.fromkeys(("batches", "rows", "late_rows", "unexpected_rows"), 0)
         self.last: FinishedBatch | None = None
         self.last_at: float | None = None
         self.failures: Counter[tuple[str, bool]] = Counter()
@@ -59,6 +59,7 @@ class _Query:
         self.totals["batches"] += 1
         self.totals["rows"] += batch.rows
         self.totals["late_rows"] += batch.late_rows
+        self.totals["unexpected_rows"] += sum(batch.unexpected.values())
         self.last, self.last_at = batch, now
         self._recent.append((now, batch.rows))
 

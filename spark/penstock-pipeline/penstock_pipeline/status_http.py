@@ -163,6 +163,10 @@ _OF_QUERIES: Final[dict[str, tuple[str, Callable[[Query], float]]]] = {
         "Rows that were dropped because they came after the watermark.",
         itemgetter("late_rows"),
     ),
+    "unexpected_rows_total": (
+        "Rows that were not as expected, and were dropped or told of in a warning.",
+        itemgetter("unexpected_rows"),
+    ),
     "lag_entries": (
         "Entries that a query had still to read after its last batch.",
         lambda query: query["lag"] or 0,

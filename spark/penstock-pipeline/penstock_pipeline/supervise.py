@@ -253,8 +253,6 @@ def _run_queries(
         reporter.say(f"Spark's page: {spark.sparkContext.uiWebUrl}")
     with ExitStack() as stack:
         stack.callback(_quietly, spark.stop)
-        for output in pipeline.outputs:
-            output.require_of(spark)
         runs: list[Run] = []
         try:
             for query in queries(spark, pipeline):

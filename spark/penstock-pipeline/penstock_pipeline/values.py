@@ -168,8 +168,16 @@ def is_type(text: str, nested: bool = True) -> bool:
 
 # As texts (ISO 8601, as Spark casts them) and as numbers since 1970.
 
-EPOCHS: Final = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1}
-"""The formats of times that are numbers, and the microseconds of one unit."""
+EPOCH_DAYS: Final = "epoch_d"
+"""The format of dates that are numbers."""
+
+EPOCHS: Final = {
+    "epoch_s": 1_000_000,
+    "epoch_ms": 1_000,
+    "epoch_us": 1,
+    EPOCH_DAYS: 86_400_000_000,
+}
+"""The formats of dates and times that are numbers, and the microseconds of one unit."""
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_US: Final = -62_135_596_800_000_000
@@ -225,7 +233,9 @@ def from_epoch(number: Decimal | int, format: str) -> datetime:
     Raises ValueError beyond the years 1 to 9999, and for what is finer than a microsecond.
     """
     micros = number * EPOCHS[format]
-    if not FIRST_US <= micros <= LAST_US or micros != int(micros):
+    # A date is a number of whole days.
+    unit = EPOCHS[format] if format == EPOCH_DAYS else 1
+    if not FIRST_US <= micros <= LAST_US or micros % unit:
         raise ValueError(f"{number} is no {format}")
     return EPOCH + timedelta(microseconds=int(micros))
 
@@ -337,6 +347,8 @@ def _of(type: Type) -> Convert:
 
 def _maker(type: Type, format: str | None) -> Callable[[Any], Any]:
     """A function that makes a single value, and raises ValueError or ArithmeticError."""
+    if format == EPOCH_DAYS:
+        return lambda value: from_epoch(_number(value), format).date()
     if format is not None:
         return lambda value: from_epoch(_number(value), format)
     if type.name in _BITS:

@@ -135,7 +135,8 @@ def _records(frame: DataFrame, parse: Parse, payload: Payload) -> DataFrame:
     frame = _select(frame, *ENTRY, "_decoded", f"{_whole(payload)} AS {PROBLEM}")
     named = [f"_decoded.values.c{i} AS {name(c.name)}" for i, c in enumerate(parse.columns)]
     named += [] if parse.unknown is None else [f"_decoded.more AS {name(parse.unknown)}"]
-    bad = f"{PROBLEM} IS NOT NULL AS {BAD}"
+    # An event without a row is neither a row nor bad.
+    bad = f"nvl2({PROBLEM}, true, nvl2(_decoded.values, false, NULL)) AS {BAD}"
     return _select(frame, *ENTRY, *named, f"{PROBLEM} AS {REASON}", bad)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 from penstock_pipeline.decode.avro import avro_decoder
+from penstock_pipeline.decode.debezium import DELETION, OP, debezium_decoder
+from penstock_pipeline.decode.json_object import NotJson, read_object
 from penstock_pipeline.decode.protobuf import protobuf_decoder
 from penstock_pipeline.decode.registry import client_of
 from penstock_pipeline.errors import Undecodable
 from penstock_pipeline.model import MAX_BYTES, Column, Payload
-from penstock_pipeline.values import EPOCHS, SHOWN, Convert, as_text, converter, parse_type
+from penstock_pipeline.values import EPOCHS, Convert, as_text, converter, parse_type
 
 
 class Row(NamedTuple):
@@ -47,23 +47,26 @@ def csv_row(payload: Payload, origins: Sequence[str], unknown: bool) -> Decode:
 
 
 def record_row(payload: Payload, columns: Sequence[Column], unknown: bool) -> Decode:
-    """A function whose values are those of the columns, of a record of Avro or Protobuf.
+    """A function whose values are those of the columns, of a record of Avro or Protobuf, or of an
+    event of Debezium; there are none for an event without a row.
 
     With a registry it raises Unavailable if that does not answer.
     """
-    registry = None if payload.registry is None else client_of(payload.registry)
-    make = avro_decoder if payload.format == "avro" else protobuf_decoder
-    read = make(payload, registry)
+    read = _decoder(payload)
     converts = [(c.origin, c.required, converter(parse_type(c.type), c.format)) for c in columns]
     origins = {column.origin for column in columns}
 
     def decode(data: bytes) -> Row:
         members = read(data)
+        if members is None:
+            return Row(None)
+        # Of a row that is deleted databases mostly tell the key alone.
+        deleted = payload.format == "debezium" and members[OP] == DELETION
         wrong: list[str] = []
         values: list[Any] = []
         for origin, required, convert in converts:
             value = members.get(origin)
-            if value is None and required:
+            if value is None and required and not deleted:
                 wrong.append(f"member '{origin}' is missing")
             values.append(convert(value, origin, wrong))
         if wrong:
@@ -71,6 +74,14 @@ def record_row(payload: Payload, columns: Sequence[Column], unknown: bool) -> De
         return Row(None, values, _others(members, origins) if unknown else None)
 
     return _guarded(payload, decode)
+
+
+def _decoder(payload: Payload) -> Callable[[bytes], Mapping[str, Any] | None]:
+    if payload.format == "debezium":
+        return debezium_decoder()
+    registry = None if payload.registry is None else client_of(payload.registry)
+    make = avro_decoder if payload.format == "avro" else protobuf_decoder
+    return make(payload, registry)
 
 
 def _others(members: Mapping[str, Any], origins: set[str]) -> list[tuple[str, str | None]]:
@@ -88,7 +99,7 @@ def _guarded(payload: Payload, decode: Decode) -> Decode:
         try:
             return decode(data if unpack is None else unpack(data))
         except Undecodable as error:
-            return Row(f"field '{payload.field}' {error}")
+            return Row(f"{payload.source} {error}")
 
     return guarded
 
@@ -96,8 +107,8 @@ def _guarded(payload: Payload, decode: Decode) -> Decode:
 # --- Compressed values ---------------------------------------------------------------------------
 
 
-FORMS: Final = ("gzip", "zstd", "lz4", "snappy")
-"""``lz4`` is its frame format, ``snappy`` its raw block format."""
+FORMS: Final = ("gzip", "zstd", "lz4")
+"""``lz4`` is its frame format."""
 
 
 def decompressor(form: str, max_bytes: int = MAX_BYTES) -> Callable[[bytes], bytes]:
@@ -105,7 +116,7 @@ def decompressor(form: str, max_bytes: int = MAX_BYTES) -> Callable[[bytes], byt
 
     What would be longer than ``max_bytes`` is not unpacked: a few bytes may stand for gigabytes.
     """
-    unpack = _snappy if form == "snappy" else _stream(form)
+    unpack = _stream(form)
 
     def decompress(data: bytes) -> bytes:
         if not data:
@@ -130,26 +141,6 @@ def _stream(form: str) -> Callable[[bytes, int], bytes | None]:
             return found if len(found) <= max_bytes else None
 
     return unpack
-
-
-def _snappy(data: bytes, max_bytes: int) -> bytes | None:
-    import pyarrow
-
-    size = _snappy_size(data)
-    if size > max_bytes:
-        return None
-    unpacked: bytes = pyarrow.Codec("snappy").decompress(data, size, asbytes=True)
-    return unpacked
-
-
-def _snappy_size(data: bytes) -> int:
-    """The length that a block says it has, a number of 7 bits a byte, the lowest first."""
-    size = 0
-    for place, byte in enumerate(data[:5]):
-        size |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:
-            return size
-    raise ValueError("no length")
 
 
 # --- Records of CSV ------------------------------------------------------------------------------
@@ -197,46 +188,6 @@ def _records(text: str, payload: Payload) -> list[list[str]]:
 # --- JSON objects --------------------------------------------------------------------------------
 
 # Spark converts the objects, and only says that one is wrong. This finds out why, for those alone.
-
-_SPACE: Final = " \t\r\n"
-
-
-class NotJson(ValueError):
-    """A text that is not one JSON object; the message goes on behind the name of its field."""
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """The members of the JSON object that the whole text is, its numbers exact.
-
-    Raises NotJson.
-    """
-    stripped = text.lstrip(_SPACE)
-    begin = len(text) - len(stripped)
-    try:
-        found, end = _DECODER.raw_decode(stripped)
-    except json.JSONDecodeError as error:
-        why = f"{error.msg[0].lower()}{error.msg[1:]}"
-        raise NotJson(
-            f"is '{text[:SHOWN]}', not JSON: {why} at character {error.pos + begin + 1}"
-        ) from None
-    except RecursionError:
-        raise NotJson(f"is '{text[:SHOWN]}', not JSON: it is nested too deeply") from None
-    except (ValueError, InvalidOperation) as error:
-        raise NotJson(f"is '{text[:SHOWN]}', not JSON: {error}") from None
-    behind = stripped[end:].lstrip(_SPACE)
-    if behind:
-        place = len(text) - len(behind) + 1
-        raise NotJson(f"has text behind its JSON, from character {place}: '{behind[:SHOWN]}'")
-    if not isinstance(found, dict):
-        raise NotJson(f"is '{text[:SHOWN]}', not a JSON object")
-    return found
-
-
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
-
-
-_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)
 
 
 def explainer(field: str, columns: Sequence[Column]) -> Callable[[str], str | None]:

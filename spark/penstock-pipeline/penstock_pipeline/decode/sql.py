@@ -108,7 +108,8 @@ def _floating(given: str, cast: str) -> str:
 
 def _from_epoch(given: str, type: Type, unit: int) -> str:
     micros = f"({_decimal(given, _EPOCH_NUMBER)} * {unit})"
-    fits = f"{micros} BETWEEN {FIRST_US} AND {LAST_US} AND {micros} = floor({micros})"
+    whole = f"{micros} % {unit} = 0" if type.name == "date" else f"{micros} = floor({micros})"
+    fits = f"{micros} BETWEEN {FIRST_US} AND {LAST_US} AND {whole}"
     return (
         f"CAST(CASE WHEN {fits} THEN timestamp_micros(try_cast({micros} AS bigint)) END AS {type})"
     )
@@ -145,7 +146,10 @@ ENTRY: Final = ("stream", "id", "timestamp", "fields")
 
 
 def field(wanted: str) -> str:
-    """The last value of a field, as binary; null if there is none."""
+    """The last value of a field, as binary; null if there is none. Without a name it is that of
+    the last field."""
+    if not wanted:
+        return "try_element_at(fields, -1).value"
     name = f"X'{wanted.encode().hex()}'"
     return f"try_element_at(filter(fields, f -> f.name = {name}), -1).value"
 

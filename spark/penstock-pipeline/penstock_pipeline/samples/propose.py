@@ -277,15 +277,13 @@ _PLACES: Final = {"parquet": "path", "delta": "path", "stream": "stream"}
 def _sink(output: str) -> Iterator[str]:
     """The keys of a sink; raises PipelineError for one that a folder, or a name, does not tell."""
     kind, colon, place = output.partition(":")
-    if output == "console":
-        yield 'type = "console"'
-    elif colon and place and kind in _PLACES:
+    if colon and place and kind in _PLACES:
         yield f"type = {quoted(kind)}"
         yield f"{_PLACES[kind]} = {quoted(_escaped(place))}"
     elif colon and not place.startswith("/"):
         raise PipelineError(
             f"--output is '{output}'; allowed: a folder for Parquet or its URL, delta:FOLDER, "
-            "stream:NAME, console; write other sinks into the file, as docs/tables.md shows"
+            "stream:NAME; write other sinks into the file, as docs/tables.md shows"
         )
     else:
         yield f"path = {quoted(_escaped(output))}"

@@ -20,7 +20,7 @@ from penstock_pipeline.toml_file import Key, Table
 from pyspark_redis_streams.batches import BatchMark, is_written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 class Common(NamedTuple):
@@ -126,9 +126,6 @@ class Sink(ABC):
         for package in packages:
             if find_spec(package) is None:
                 raise self.error(extra_missing(f"type '{self.kind}'", package))
-
-    def require_of(self, spark: SparkSession) -> None:  # noqa: B027
-        """Raises PipelineError if something that the sink needs is not there in Java."""
 
     def check(self, frame: DataFrame) -> None:
         """Raises PipelineError for columns that cannot be written."""

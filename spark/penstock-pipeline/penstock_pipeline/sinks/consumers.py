@@ -1,4 +1,4 @@
-"""Sinks that pass rows on: to a stream, to the console, and to a function of Python."""
+"""Sinks that pass rows on: to a stream, and to a function of Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock_pipeline.options import (
     server_options,
 )
 from penstock_pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock_pipeline.toml_file import Flag, Key, Table, Texts, Whole, matching
+from penstock_pipeline.toml_file import Flag, Key, Table, Texts, matching
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -117,33 +117,6 @@ def stream_options(table: Table, source: Mapping[str, str], stream: str) -> dict
     return options
 
 
-class ConsoleSink(Sink):
-    """Standard output."""
-
-    kind = "console"
-    takes_all = False
-    output_modes = ("append", "update", "complete")
-    keys = (Whole("rows", 20, lowest=1),)
-    guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
-
-    @classmethod
-    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The sink of a table of the file."""
-        rows = table.section(cls.keys)["rows"]
-        name, origin, mode = common
-        return cls(name, origin, "", mode, options={"rows": str(rows)})
-
-    @property
-    def destination(self) -> str:
-        """The console."""
-        return "console"
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Prints the first rows."""
-        print(f"{self.name}, batch {batch.number}", flush=True)
-        frame.show(int(self.options["rows"]), truncate=False)
-
-
 QUERY: Final = "query"
 """The option that names the query, which a function needs to know a batch again."""
 
@@ -167,7 +140,7 @@ class PythonSink(Sink):
         ),
         Texts("options"),
     )
-    output_modes = ("append", "update", "complete")
+    output_modes = ("append", "update")
     guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
 
     @classmethod

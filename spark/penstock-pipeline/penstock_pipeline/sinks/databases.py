@@ -256,7 +256,7 @@ KINDS: Final[dict[str, type[Database]]] = {
 
 
 def database(url: str, user: str | None, password: str | None) -> Database | None:
-    """The database of a URL; None if only a driver of Java knows it."""
+    """The database of a URL; None if it is of none of :data:`KINDS`."""
     place = url.removeprefix("jdbc:")
     scheme, _, rest = place.partition(":")
     kind = KINDS.get(scheme)

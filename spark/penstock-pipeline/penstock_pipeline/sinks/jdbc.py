@@ -1,7 +1,6 @@
 """Sink ``jdbc``: a table of a database, written in one transaction that notes the batch.
 
-PostgreSQL, SQLite and MySQL are written through their Python drivers, exactly once; others, or if
-``driver`` names a class of Java, through Spark's own writer.
+PostgreSQL, SQLite and MySQL are written through their drivers in Python, exactly once.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from penstock_pipeline.errors import JARS, NotWritable, PipelineError
+from penstock_pipeline.errors import NotWritable, PipelineError
 from penstock_pipeline.sinks.base import Batch, Common, Sink, Surroundings
-from penstock_pipeline.sinks.changes import APPEND, EVOLVE, SCHEMA, Changes, read_changes
+from penstock_pipeline.sinks.changes import EVOLVE, SCHEMA, read_changes
 from penstock_pipeline.sinks.databases import KINDS, Database, database
 from penstock_pipeline.sinks.table import TableSink, first_line, not_above
 from penstock_pipeline.toml_file import Key, Table, beside
@@ -22,7 +21,6 @@ from pyspark_redis_streams.batches import BatchMark, is_written
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
     from penstock_pipeline.sinks.refused import Refusal
 
@@ -35,7 +33,6 @@ class JdbcSink(TableSink):
     keys = (
         Key("url", what="where the database is, as jdbc:postgresql://host/database"),
         Key("table", what="the table that gets the rows"),
-        Key("driver"),
         Key("user"),
         Key("password"),
         SCHEMA,
@@ -43,18 +40,14 @@ class JdbcSink(TableSink):
 
     @classmethod
     def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """The sink of a table of the file, by the driver that its database has."""
+        """The sink of a table of the file."""
         changes, given = read_changes(table, common), table.section(cls.keys)
         place, schema = given.pop("table"), given.pop("schema")
         options = {name: text for name, text in given.items() if text is not None}
         url = options["url"]
-        own = None if "driver" in options else database(url, None, None)
-        if url and own is None and not url.startswith("jdbc:"):
-            table.wrong("url", f"does not begin with 'jdbc:' or one of {', '.join(KINDS)}")
+        if url and database(url, None, None) is None:
+            table.wrong("url", f"begins with none of {', '.join(KINDS)}")
         name, origin, mode = common
-        if own is None and url:
-            _refuse_changes(table, changes, schema, "driver" in options)
-            return SparkJdbcSink(name, origin, place, mode, options=options)
         options["url"] = beside(url, table.findings.folder)
         return cls(name, origin, place, mode, options=options, changes=changes, schema=schema)
 
@@ -129,56 +122,6 @@ class JdbcSink(TableSink):
 
 _COLUMN: Final = re.compile(r"^CONTEXT:  COPY .+, line \d+, column (.+?):", re.MULTILINE)
 """Where PostgreSQL names the column of a value that it refuses."""
-
-
-def _refuse_changes(table: Table, changes: Changes, schema: str, has_driver: bool) -> None:
-    """Reports what only a driver in Python can do."""
-    advice = "leave 'driver' out" if has_driver else f"of {', '.join(KINDS)}"
-    if changes.mode != APPEND:
-        table.wrong("mode", f"is '{changes.mode}', which needs a driver in Python: {advice}")
-    if table.has("schema"):
-        table.wrong("schema", f"is '{schema}', which needs a driver in Python: {advice}")
-
-
-class SparkJdbcSink(Sink):
-    """A table of any database with a driver in Java; a repeated batch is added again."""
-
-    kind = "jdbc"
-    output_modes = ("append",)
-    guarantees: ClassVar = dict.fromkeys(("offsets", "group"), "each row at least once")
-
-    @classmethod
-    def read(cls, table: Table, common: Common, around: Surroundings) -> Sink:
-        """As :class:`JdbcSink` reads it, which knows for which databases this class is."""
-        return JdbcSink.read(table, common, around)
-
-    @property
-    def destination(self) -> str:
-        """The table and its database, without user and password."""
-        return f"table {self.place} of {redacted(self.options['url'])}"
-
-    @property
-    def refuses_nul(self) -> bool:
-        """Whether it is PostgreSQL."""
-        return self.options["url"].startswith("jdbc:postgresql:")
-
-    def require_of(self, spark: SparkSession) -> None:
-        """Raises PipelineError if Java does not find the driver."""
-        jvm: Any = spark._jvm
-        name = self.options.get("driver")
-        try:
-            if name is None:
-                jvm.java.sql.DriverManager.getDriver(self.options["url"])
-            else:
-                jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
-        except Exception:
-            url = redacted(self.options["url"])
-            what = f"no driver for {url}" if name is None else f"no driver '{name}'"
-            raise self.error(f"there is {what} among Spark's jars: {JARS}") from None
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Adds the rows; a repeated batch adds them again."""
-        frame.write.format("jdbc").options(**self.options, dbtable=self.place).mode("append").save()
 
 
 def redacted(url: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from penstock_pipeline.sinks.base import Common, Sink, Surroundings
-from penstock_pipeline.sinks.consumers import ConsoleSink, PythonSink, StreamSink
+from penstock_pipeline.sinks.consumers import PythonSink, StreamSink
 from penstock_pipeline.sinks.delta import DeltaSink
 from penstock_pipeline.sinks.iceberg import IcebergSink
 from penstock_pipeline.sinks.jdbc import JdbcSink
@@ -15,10 +15,7 @@ from penstock_pipeline.toml_file import Choice, Key, Table, matching
 
 KINDS: Final[dict[str, type[Sink]]] = {
     kind.kind: kind
-    for kind in (
-        *(ParquetSink, StreamSink, ConsoleSink, JdbcSink, DeltaSink, IcebergSink),
-        PythonSink,
-    )
+    for kind in (ParquetSink, StreamSink, JdbcSink, DeltaSink, IcebergSink, PythonSink)
 }
 """Every kind of sink by its ``type``; the first is the default."""
 

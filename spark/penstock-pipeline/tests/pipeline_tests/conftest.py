@@ -15,7 +15,8 @@ from tests.support.spark_folder import SparkFolder
 
 PLAIN = (
     *("test_arrow_rows", "test_progress", "test_redrive", "test_sinks", "test_toml_lines"),
-    *("test_values", "test_values_decoders", "test_values_registry", "test_values_types"),
+    *("test_values", "test_values_debezium", "test_values_decoders", "test_values_registry"),
+    "test_values_types",
 )
 """Files of tests that need no Java."""
 

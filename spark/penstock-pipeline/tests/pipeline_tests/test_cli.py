@@ -65,17 +65,12 @@ Sink base
   to                   table t of jdbc:postgresql://db/x
   guarantee            each row once
 
-Sink look
-  rows                 sums
-  to                   console
-  guarantee            each row at least once
-
 Dead letters
   rows                 entries that do not parse
   to                   stream bad of host:7000/2
   guarantee            each row once
 
-A query for each: sums, copy, base, look, dead-letters
+A query for each: sums, copy, base, dead-letters
   checkpoint           FOLDER/check
   a batch every        5 minutes
   after a failure      7 attempts, 60 s apart

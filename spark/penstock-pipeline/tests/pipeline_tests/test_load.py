@@ -81,11 +81,6 @@ url = "jdbc:postgresql://db/x"
 table = "t"
 password = "${SECRET}"
 
-[[sink]]
-name = "look"
-type = "console"
-rows = 5
-
 [checkpoint]
 path = "check"
 
@@ -153,13 +148,12 @@ def test_a_file_may_say_everything(load_text: Load, tmp_path: Path) -> None:
     assert fresh.deduplicate == Deduplicate(("item",))
     assert (sums.origin, sums.sql_line) == ("fresh", 31)
     assert sums.sql.endswith("'1 day')")
-    table, copy, base, look = pipeline.sinks
+    table, copy, base = pipeline.sinks
     assert (table.name, table.place) == ("sums", "s3a://lake/sums")
     assert (table.partition_by, table.options) == (("item",), {"compression": "zstd"})
     assert (copy.origin, copy.output_mode) == ("entries", "update")
     assert copy.options == {"url": "redis://other", "stream": "copied"}
     assert base.options == {"url": "jdbc:postgresql://db/x", "password": "hush"}
-    assert (look.options, look.place) == ({"rows": "5"}, "")
     assert pipeline.dead_letters is not None
     assert pipeline.dead_letters.options == {
         "url": "redis://:hush@host:7000/2",
@@ -168,7 +162,7 @@ def test_a_file_may_say_everything(load_text: Load, tmp_path: Path) -> None:
         "stream": "bad",
     }
     assert [output.name for output in pipeline.outputs] == [
-        *("sums", "copy", "base", "look", "dead-letters")
+        *("sums", "copy", "base", "dead-letters")
     ]
     assert pipeline.metrics == str(tmp_path / "m.jsonl")
     assert pipeline.retry == Retry(7, 60.0)
@@ -218,19 +212,20 @@ AVRO = """\
 
 PARSE_PROBLEMS = [
         ('format = "xml"\nfield = "f"\ncolumns.a = "int"',
-         "4: parse.format: is 'xml'; allowed: json, avro, protobuf, csv, text"),
+         "4: parse.format: is 'xml'; allowed: json, avro, protobuf, csv, text, debezium"),
         ('format = "json"\ncolumns.a = "int"',
          "3: parse: 'field' is missing: the field that holds the payload"),
         ('field = "f"\ncolumns.a = "int"',
-         "4: parse.field: needs 'format' beside it; allowed: json, avro, protobuf, csv, text"),
+         "4: parse.field: needs 'format' beside it; allowed: json, avro, protobuf, csv, text, "
+         "debezium"),
         ('json = "j"\nfield = "f"\ncolumns.a = "int"',
          "5: parse.field: is given beside 'json', which means format 'json' and its field"),
         ('json = "j"\nquote = "|"\ncolumns.a = "int"', "5: parse.quote: is for format = 'csv'"),
         ('compression = "gzip"\ncolumns.a = "int"',
          "4: parse.compression: needs 'format' beside it; allowed: json, avro, protobuf, csv, "
-         "text"),
+         "text, debezium"),
         ('json = "j"\ncompression = "gz"\ncolumns.a = "int"',
-         "5: parse.compression: is 'gz'; allowed: gzip, zstd, lz4, snappy; did you mean "
+         "5: parse.compression: is 'gz'; allowed: gzip, zstd, lz4; did you mean "
          "'gzip'?"),
         ('json = "j"\nmax_bytes = 5\ncolumns.a = "int"',
          "5: parse.max_bytes: is for 'compression': how long a value may be when unpacked"),
@@ -255,7 +250,19 @@ PARSE_PROBLEMS = [
          "6: parse.schema_file: is not JSON: Expecting value: line 1 column 2 (char 1)"),
         ('format = "avro"\nfield = "f"\nregistry = "http://x"\n'
          'columns.a = {type = "timestamp", format = "yyyy"}',
-         "7: parse.columns.a.format: is 'yyyy'; in avro allowed: epoch_s, epoch_ms, epoch_us"),
+         "7: parse.columns.a.format: is 'yyyy'; in avro allowed: epoch_s, epoch_ms, epoch_us, "
+         "epoch_d"),
+        ('columns.a = {type = "int", expect = " "}', "4: parse.columns.a.expect: is empty"),
+        ('columns.a = {type = "int", otherwise = "drop"}',
+         "4: parse.columns.a.otherwise: needs 'expect' beside it: a condition of SQL"),
+        ('columns.a = {type = "int", expect = "a > 0", otherwise = "droop"}',
+         "4: parse.columns.a.otherwise: is 'droop'; allowed: dead_letter, drop, warn, fail; did "
+         "you mean 'drop'?"),
+        ('format = "debezium"\ncolumns.a = {type = "date", format = "yyyy"}',
+         "5: parse.columns.a.format: is 'yyyy'; in debezium allowed: epoch_s, epoch_ms, "
+         "epoch_us, epoch_d"),
+        ('columns.a = {type = "timestamp", format = "epoch_d"}',
+         "4: parse.columns.a.format: 'epoch_d' is for the type date"),
         ('format = "protobuf"\nfield = "f"\ndescriptor_file = "p.toml"\nmessage = "M"\n'
          'columns.a = "int"',
          "6: parse.descriptor_file: is no set of descriptors, as protoc --descriptor_set_out makes "
@@ -291,8 +298,8 @@ PARSE_PROBLEMS = [
         ('json = "j"\ncolumns.a = {type = "date", format = "epoch_s"}',
          "5: parse.columns.a.format: 'epoch_s' is for the types timestamp and timestamp_ntz"),
         ('columns.a = {type = "timestamp", format = "epoch_ns"}',
-         "4: parse.columns.a.format: is 'epoch_ns'; allowed: epoch_s, epoch_ms, epoch_us, or a "
-         "pattern of Spark"),
+         "4: parse.columns.a.format: is 'epoch_ns'; allowed: epoch_s, epoch_ms, epoch_us, "
+         "epoch_d, or a pattern of Spark"),
         ('json = "j"\ncolumns.a = "int"\ncolumns.b = {type = "int", from = "A"}',
          "6: parse.columns.b: is of the member 'A', but 'a' of 'a', and Spark ignores case"),
 ]  # fmt: skip
@@ -346,7 +353,10 @@ PROBLEMS = [
         ("[[sink]]", '[[transform]]\nname = "1b"\nsql = "SELECT 1"\n[[sink]]',
          "5: transform[1].name: is '1b'; allowed: letters, digits and _, as SQL has it"),
         ("[[sink]]", '[[transform]]\nname = "a"\n[[sink]]',
-         "4: transform[1]: does nothing: give 'sql', 'file', 'watermark' or 'deduplicate'"),
+         "4: transform[1]: does nothing: give 'sql', 'file', 'watermark', 'deduplicate' or "
+         "'expect'"),
+        ("[[sink]]", '[[transform]]\nname = "a"\nexpect = "b"\notherwise = "dead_letter"\n[[sink]]',
+         "7: transform[1].otherwise: is 'dead_letter'; allowed: warn, drop, fail"),
         ("[[sink]]", '[[transform]]\nname = "a"\nfile = "none.sql"\n[[sink]]',
          "6: transform[1].file: can't read '{folder}/none.sql': No such file or directory"),
         ("[[sink]]", '[[transform]]\nname = "a"\nsql = "x"\nfile = "p.toml"\n[[sink]]',
@@ -374,8 +384,7 @@ PROBLEMS = [
         ('path = "out"', 'type = "stream"\nstream = "x"\nmaxlen = -1',
          "7: sink[1].maxlen: option 'maxlen' is '-1'; allowed: a whole number from 0"),
         ('path = "out"', 'type = "jdbc"\nurl = "http://x"\ntable = "t"',
-         "6: sink[1].url: does not begin with 'jdbc:' or one of postgresql, postgres, sqlite, "
-         "mysql, mariadb"),
+         "6: sink[1].url: begins with none of postgresql, postgres, sqlite, mysql, mariadb"),
         ("[checkpoint]", '[spark.conf]\n"spark.sql.adaptive.enabled" = true\n[checkpoint]',
          "7: spark.conf: 'spark.sql.adaptive.enabled' can't be changed: a repeated batch would be "
          "another one"),
@@ -416,11 +425,22 @@ def test_mode_group_gets_its_consumer_and_dead_letters_from_the_file(load_text: 
 def test_mode_group_keeps_no_state(load_text: Load) -> None:
     text = GROUP + '[dead_letters]\nstream = "dead"\n'
     transform = '[[transform]]\nname = "t"\nwatermark = {column = "timestamp", delay = "1 day"}\n'
-    sink = '[[sink]]\ntype = "console"\nname = "c"\noutput_mode = "complete"\n'
+    sink = '[[sink]]\ntype = "stream"\nstream = "c"\nname = "c"\noutput_mode = "update"\n'
     advice = "mode 'group' keeps no state between batches; use mode 'offsets'"
     assert problems(load_text, text + transform + sink) == [
         f"16: transform[1].watermark: {advice}",
-        f"20: sink[2].output_mode: {advice}",
+        f"21: sink[2].output_mode: {advice}",
+    ]
+
+
+def test_mode_group_counts_no_rows_that_are_not_as_expected(load_text: Load) -> None:
+    parse = '[parse]\ncolumns.a = {type = "int", expect = "a > 0", otherwise = "warn"}\n'
+    text = f'{GROUP}{parse}[dead_letters]\nstream = "dead"\n'
+    transform = '[[transform]]\nname = "t"\nexpect = "a > 0"\n'
+    advice = "mode 'group' counts no rows, so 'otherwise' can't be 'warn' there"
+    assert [each.partition(": ")[2] for each in problems(load_text, text + transform)] == [
+        f"parse.columns.a: {advice}",
+        f"transform[1].expect: {advice}",
     ]
 
 

@@ -12,7 +12,7 @@ from penstock_pipeline.queries import source_options
 from penstock_pipeline.sinks.changes import Changes
 from penstock_pipeline.sinks.delta import DeltaSink
 from penstock_pipeline.sinks.iceberg import IcebergSink, Partition
-from penstock_pipeline.sinks.jdbc import JdbcSink, SparkJdbcSink
+from penstock_pipeline.sinks.jdbc import JdbcSink
 from pipeline_tests.conftest import ROOT, Load
 from pipeline_tests.pipelines import ONE_SINK
 from tests.support.missing import check_extra
@@ -179,9 +179,7 @@ def test_problems_of_an_iceberg_table_are_named(
     assert f"{tmp_path}/p.toml:{message}" in str(caught.value)
 
 
-def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_named(
-    load_text: Load, tmp_path: Path
-) -> None:
+def test_a_database_is_written_by_its_driver_in_python(load_text: Load, tmp_path: Path) -> None:
     text = f'{ONE_SINK}type = "jdbc"\nurl = "jdbc:sqlite:base.db"\ntable = "t"\n'
     (sink,) = load_text(f'{text}keys = ["k"]\n').sinks
     url = f"jdbc:sqlite:{tmp_path}/base.db"
@@ -190,28 +188,17 @@ def test_a_database_is_written_by_its_driver_in_python_unless_one_of_java_is_nam
         "entries", "entries", "t", "append", options={"url": url}, changes=changes
     )
     assert sink.destination == f"table t of {url} (upsert by k)"
-    (sink,) = load_text(f'{text}driver = "org.Driver"\n').sinks
-    assert isinstance(sink, SparkJdbcSink)
-    assert sink.guarantees["offsets"] == "each row at least once"
-    with pytest.raises(InvalidFile) as caught:
-        load_text(f'{text}driver = "org.Driver"\noutput_mode = "update"\nkeys = ["k"]\n')
-    assert str(caught.value).endswith(
-        "sink[1].mode: is 'upsert', which needs a driver in Python: leave 'driver' out"
-    )
-
-
-def test_whether_a_table_of_a_database_gets_columns_is_for_drivers_in_python(
-    load_text: Load,
-) -> None:
-    text = f'{ONE_SINK}type = "jdbc"\ntable = "t"\nschema = "freeze"\nurl = '
-    (sink,) = load_text(f'{text}"sqlite:base.db"\n').sinks
+    (sink,) = load_text(f'{text}schema = "freeze"\n').sinks
     assert isinstance(sink, JdbcSink)
     assert sink.schema == "freeze"
+
+
+@pytest.mark.parametrize("url", ["jdbc:oracle:thin:@h", "jdbc:derby:d", "oracle://h/d"])
+def test_a_database_without_a_driver_in_python_is_refused(load_text: Load, url: str) -> None:
     with pytest.raises(InvalidFile) as caught:
-        load_text(f'{text}"jdbc:oracle:thin:@h"\n')
+        load_text(f'{ONE_SINK}type = "jdbc"\ntable = "t"\nurl = "{url}"\n')
     assert str(caught.value).endswith(
-        "sink[1].schema: is 'freeze', which needs a driver in Python: of postgresql, postgres, "
-        "sqlite, mysql, mariadb"
+        "sink[1].url: begins with none of postgresql, postgres, sqlite, mysql, mariadb"
     )
 
 
@@ -249,16 +236,32 @@ def test_sinks_whose_batches_are_files_take_a_minute(load_text: Load) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "driver", "refuses"),
+    ("url", "refuses"),
     [
-        ("postgresql://h/d", "", True),
-        ("jdbc:postgresql://h/d", 'driver = "org.postgresql.Driver"', True),
-        ("sqlite:d.db", "", False),
-        ("jdbc:derby:d", "", False),
+        ("postgresql://h/d", True),
+        ("jdbc:postgresql://h/d", True),
+        ("sqlite:d.db", False),
+        ("mysql://h/d", False),
     ],
 )
-def test_postgresql_takes_no_text_with_nul_whoever_writes_it(
-    load_text: Load, url: str, driver: str, refuses: bool
-) -> None:
-    text = f'{ONE_SINK}type = "jdbc"\nurl = "{url}"\ntable = "t"\n{driver}\n'
+def test_postgresql_takes_no_text_with_nul(load_text: Load, url: str, refuses: bool) -> None:
+    text = f'{ONE_SINK}type = "jdbc"\nurl = "{url}"\ntable = "t"\n'
     assert load_text(text).sinks[0].refuses_nul is refuses
+
+
+def test_a_plan_says_what_rows_are_expected_to_be(load_text: Load) -> None:
+    text = f"""{ONE_SINK}path = "t"
+[parse]
+format = "debezium"
+[parse.columns]
+qty = {{ type = "int", expect = "qty > 0" }}
+[dead_letters]
+stream = "dead"
+[[transform]]
+name = "many"
+expect = "qty > 9"
+"""
+    plan = describe(load_text(text))
+    assert "Table entries: debezium in the last field; also stream, id, timestamp\n" in plan
+    assert "  qty                  int, expected: qty > 0, or else dead letter\n" in plan
+    assert "  SELECT * FROM entries\n  expected: qty > 9, or else warn\n" in plan

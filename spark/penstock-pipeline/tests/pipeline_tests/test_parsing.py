@@ -21,7 +21,7 @@ FRAME = """\
 [source]
 subscribe = "s"
 [[sink]]
-type = "console"
+path = "table"
 [checkpoint]
 path = "checkpoint"
 [dead_letters]

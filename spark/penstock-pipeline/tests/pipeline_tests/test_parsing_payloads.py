@@ -111,29 +111,32 @@ EPOCHS = """\
 s = {{ type = "timestamp", format = "epoch_s" }}
 ms = {{ type = "timestamp_ntz", format = "epoch_ms" }}
 us = {{ type = "timestamp", format = "epoch_us" }}
+d = {{ type = "date", format = "epoch_d" }}
 """
 
 
 @pytest.mark.parametrize("json", [True, False])
 def test_times_may_be_numbers_since_1970(parse: Parsed, json: bool) -> None:
     rows: list[dict[Any, Any]] = [
-        {"s": "1700000000.25", "ms": "1700000000123", "us": "-1"},
-        {"s": "1700000000000", "ms": "2026-01-02", "us": "1e30"},
+        {"s": "1700000000.25", "ms": "1700000000123", "us": "-1", "d": "20454"},
+        {"s": "1700000000000", "ms": "2026-01-02", "us": "1e30", "d": "1.5"},
     ]
     if json:
-        first = '{"s": 1700000000.25, "ms": "1700000000123", "us": -1}'
-        rows = [{"j": first}, {"j": '{"s": 1700000000000, "ms": "2026-01-02", "us": 1e30}'}]
+        first = '{"s": 1700000000.25, "ms": "1700000000123", "us": -1, "d": 20454}'
+        second = '{"s": 1700000000000, "ms": "2026-01-02", "us": 1e30, "d": 1.5}'
+        rows = [{"j": first}, {"j": second}]
     frame = parse.frame(EPOCHS.format(json='json = "j"' if json else ""), *rows)
     good, bad = frame.selectExpr(
-        *("CAST(s AS string)", "CAST(ms AS string)", "CAST(us AS string)", "_reason")
+        *(f"CAST({name} AS string)" for name in ("s", "ms", "us", "d")), "_reason"
     ).collect()
     assert tuple(good) == (
         "2023-11-14 22:13:20.25",
         "2023-11-14 22:13:20.123",
         "1969-12-31 23:59:59.999999",
+        "2026-01-01",
         None,
     )
-    assert bad[3].count("epoch_") == 3
+    assert bad[4].count("epoch_") == 4
 
 
 def test_what_has_no_column_is_kept(parse: Parsed, server: redis.Redis) -> None:

@@ -74,6 +74,7 @@ def test_a_batch_is_a_line_for_people_and_one_for_machines() -> None:
         "state_rows": 7,
         "late_rows": 1,
         "written": None,
+        "unexpected": {},
     }
 
 

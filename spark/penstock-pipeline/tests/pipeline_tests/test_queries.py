@@ -132,50 +132,6 @@ ids = true
     )
 
 
-def test_a_database_gets_the_rows(
-    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
-) -> None:
-    fill(server, ("a", 1, "00:00:00"), ("b", 2, "00:00:00"))
-    base = f"jdbc:derby:{tmp_path}/base;create=true"
-    text = f"""\
-{head(url)}{PARSE}
-[[sink]]
-type = "jdbc"
-url = "{base}"
-table = "items"
-driver = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
-"""
-    Once(spark, load_text(text))
-    reader = spark.read.format("jdbc").option(
-        "driver", "org.apache.derby.iapi.jdbc.AutoloadedDriver"
-    )
-    found = reader.options(url=base, dbtable="items").load().select("item", "qty").collect()
-    assert sorted(map(tuple, found)) == [("a", 1), ("b", 2)]
-
-
-def test_a_console_shows_the_rows(
-    spark: SparkSession,
-    load_text: Load,
-    server: redis.Redis,
-    url: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    fill(server, ("a", 1, "00:00:00"))
-    text = f"""\
-{head(url)}{PARSE}
-[[transform]]
-name = "sums"
-sql = "SELECT item, sum(qty) AS qty FROM entries GROUP BY item"
-[[sink]]
-type = "console"
-output_mode = "complete"
-"""
-    Once(spark, load_text(text))
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "sums, batch 0"
-    assert "|a   |1  |" in shown
-
-
 def test_a_kill_while_the_first_batch_is_noted_ends_no_later_run(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
 ) -> None:

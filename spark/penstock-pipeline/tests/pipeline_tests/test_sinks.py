@@ -80,11 +80,11 @@ def test_a_batch_that_may_differ_when_repeated_is_written_like_any_other() -> No
 def test_a_kind_that_is_not_registered_is_refused_with_those_that_are(file: Path) -> None:
     with pytest.raises(InvalidFile, match=r":9: sink\[1\]\.type: is 'queue'; allowed: ") as info:
         load(file)
-    assert "allowed: parquet, stream, console, jdbc" in str(info.value)
+    assert "allowed: parquet, stream, jdbc" in str(info.value)
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS.values(), ids=list(kinds.KINDS))
 def test_every_kind_says_what_it_promises_in_both_modes(kind: type[Sink]) -> None:
     assert set(kind.guarantees) == {"offsets", "group"}
     assert kinds.KINDS[kind.kind] is kind
-    assert set(kind.output_modes) <= {"append", "update", "complete"}
+    assert set(kind.output_modes) <= {"append", "update"}

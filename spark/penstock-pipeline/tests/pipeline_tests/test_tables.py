@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("deltalake", reason="needs the extra `delta`")
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -70,6 +71,61 @@ without = ["id", "stream", "timestamp"]
     assert delta(tmp_path / "last", "item", "qty") == [("a", 7), ("b", 3), ("c", 1)]
 
 
+CHANGES = """
+[parse]
+format = "debezium"
+[parse.columns]
+customer = { type = "bigint", from = "id", required = true }
+name = "string"
+op = { type = "string", from = "__op" }
+lsn = { type = "bigint", from = "__source_lsn" }
+[[sink]]
+name = "customers"
+type = "delta"
+path = "customers"
+keys = ["customer"]
+order_by = ["lsn"]
+delete_when = "op = 'd'"
+late_deletes = "deleted_at"
+without = ["op", "id", "stream", "timestamp"]
+[dead_letters]
+stream = "dead"
+"""
+
+
+def test_a_table_follows_a_table_of_a_database_by_its_change_events(
+    spark: SparkSession, load_text: Load, server: redis.Redis, url: str, tmp_path: Path
+) -> None:
+    def change(op: str, lsn: int, number: int, name: str | None) -> None:
+        row = {"id": number, "name": name}
+        rows = {"before": row if op == "d" else None, "after": None if op == "d" else row}
+        event = {**rows, "op": op, "source": {"lsn": lsn}}
+        # By the name and value of one field, or by two fields, as Debezium Server is told to.
+        key = json.dumps({"id": number})
+        value = json.dumps(event)
+        server.xadd("s", {key: value} if lsn % 2 else {"key": key, "value": value})
+
+    pipeline = load_text(head(url) + CHANGES)
+    change("r", 1, 1, "Ann")
+    change("c", 2, 2, "Bob")
+    change("u", 3, 1, "Anna")
+    change("d", 4, 2, None)
+    server.xadd("s", {"key": '{"id": 2}', "value": "default"})
+    change("t", 5, 0, None)
+    Once(spark, pipeline)
+    table = tmp_path / "customers"
+    columns = ("customer", "name", "lsn", "deleted_at")
+    assert delta(table, *columns) == [(1, "Anna", 3, None), (2, None, 4, 4)]
+    letters: Any = server.xrange("dead")
+    ((_, letter),) = letters
+    assert letter[b"dead-letter-reason"].startswith(b"the last field is no change of a row")
+    # After a crash Debezium sends again what it does not know to have been written.
+    change("c", 2, 2, "Bob")
+    change("u", 6, 1, "Anne")
+    Once(spark, pipeline)
+    assert delta(table, *columns) == [(1, "Anne", 6, None), (2, None, 4, 4)]
+
+
 def test_rows_that_a_table_can_t_take_are_not_tried_again(
     spark: SparkSession, load_text: Load, server: redis.Redis, url: str
 ) -> None:
@@ -128,30 +184,3 @@ without = ["stream", "timestamp"]
         ]
         found = base.execute("SELECT item, qty FROM everything ORDER BY id").fetchall()
         assert found == [("a", 1), ("b", 2), ("a", 4), ("b", 3)]
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        (
-            'url = "jdbc:oracle:thin:@//h/d"',
-            "sink 'entries': there is no driver for jdbc:oracle:***@//h/d among Spark's jars: name "
-            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
-        ),
-        (
-            'url = "jdbc:postgresql://h/d"\ndriver = "org.postgresql.Driver"',
-            "sink 'entries': there is no driver 'org.postgresql.Driver' among Spark's jars: name "
-            "its jar in 'spark.jars' or 'spark.jars.packages' of [spark.conf]",
-        ),
-    ],
-)
-def test_a_driver_of_java_that_is_missing_is_told_before_the_run(
-    spark: SparkSession, load_text: Load, keys: str, message: str
-) -> None:
-    from penstock_pipeline.errors import PipelineError
-
-    text = f'{head("redis://h")}[[sink]]\ntype = "jdbc"\ntable = "t"\n{keys}\n'
-    (sink,) = load_text(text).sinks
-    with pytest.raises(PipelineError) as caught:
-        sink.require_of(spark)
-    assert str(caught.value) == message

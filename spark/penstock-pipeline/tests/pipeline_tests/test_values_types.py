@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock_pipeline.decode.payload import NotJson, explainer, read_object
+from penstock_pipeline.decode.json_object import NotJson, read_object
+from penstock_pipeline.decode.payload import explainer
 from penstock_pipeline.model import Column
 from penstock_pipeline.values import (
     as_text,
@@ -120,9 +121,15 @@ def test_a_number_beyond_the_years_1_to_9999_is_no_time(number: int, format: str
 
 @pytest.mark.parametrize(
     ("number", "format"),
-    [(Decimal("1700000000.1234567"), "epoch_s"), (Decimal("0.5"), "epoch_us")],
+    [
+        (Decimal("1700000000.1234567"), "epoch_s"),
+        (Decimal("0.5"), "epoch_us"),
+        (Decimal("0.5"), "epoch_d"),
+    ],
 )
-def test_a_number_that_is_finer_than_a_microsecond_is_no_time(number: Decimal, format: str) -> None:
+def test_a_number_that_is_finer_than_its_unit_allows_is_no_time(
+    number: Decimal, format: str
+) -> None:
     with pytest.raises(ValueError, match="is no epoch"):
         from_epoch(number, format)
 

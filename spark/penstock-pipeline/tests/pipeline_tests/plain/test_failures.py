@@ -29,7 +29,6 @@ STAY = {
     "a wrong option": OWN.format("OptionError: option 'mode' is 'x'; allowed: offsets, group"),
     "SQL that does not fit": "pyspark.errors.AnalysisException: [UNRESOLVED_COLUMN] no column x",
     "a missing driver": JAVA.format("java.lang.ClassNotFoundException: org.postgresql.Driver"),
-    "no driver for a URL": JAVA.format("java.sql.SQLException: No suitable driver"),
     "a database's password": JAVA.format(
         'org.postgresql.util.PSQLException: FATAL: password authentication failed for user "u"'
     ),
@@ -40,6 +39,7 @@ STAY = {
         'org.postgresql.util.PSQLException: FATAL: database "d" does not exist'
     ),
     "a value that SQL can't take": "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012",
+    "a row that is not as expected": "[USER_RAISED_EXCEPTION] a row of SQLSTATE: P0001",
     "a folder that may not be written": "Caused by: java.io.IOException: Permission denied\n",
     "a module that is not installed": "ModuleNotFoundError: No module named 'deltalake'",
 }
@@ -72,9 +72,8 @@ def test_what_may_pass_is_tried_again(text: str) -> None:
 
 
 def test_a_value_is_tried_again_where_attempts_make_it_a_dead_letter() -> None:
-    error = Exception("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012")
-    assert not worth_retry(error)
-    assert worth_retry(error, poison_counts=True)
+    for name in ("a value that SQL can't take", "a row that is not as expected"):
+        assert worth_retry(Exception(STAY[name]), poison_counts=True)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,6 @@ def made(folder: Path, given: list[Entry], stream: str = "s", output: str = "lak
     [
         ("lake/x", ['path = "lake/x"']),
         ("s3a://bucket/x", ['path = "s3a://bucket/x"']),
-        ("console", ['type = "console"']),
         ("stream:a:b", ['type = "stream"', 'stream = "a:b"']),
         ("delta:lake/x", ['type = "delta"', 'path = "lake/x"']),
         ("delta:s3://bucket/x", ['type = "delta"', 'path = "s3://bucket/x"']),
@@ -123,7 +122,7 @@ def test_another_output_is_refused_and_nothing_written(
             1,
             "",
             f"--output is '{output}'; allowed: a folder for Parquet or its URL, delta:FOLDER, "
-            "stream:NAME, console; write other sinks into the file, as docs/tables.md shows\n",
+            "stream:NAME; write other sinks into the file, as docs/tables.md shows\n",
         )
     assert not file.exists()
 
@@ -186,7 +185,7 @@ def test_whatever_fields_and_streams_are_called_the_file_is_valid(
 
 
 @pytest.mark.parametrize(
-    ("output", "kind"), [("lake/x", "parquet"), ("stream:t", "stream"), ("console", "console")]
+    ("output", "kind"), [("lake/x", "parquet"), ("stream:t", "stream"), ("delta:d", "delta")]
 )
 def test_rows_go_where_they_are_wanted(tmp_path: Path, output: str, kind: str) -> None:
     made(tmp_path, entries({"a": "1"}), output=output)
@@ -220,7 +219,7 @@ def test_a_password_is_not_written_down(tmp_path: Path, command: Command) -> Non
         with redis.Redis.from_url(url) as client:
             client.xadd("s", {"a": 1})
         file = tmp_path / "s.toml"
-        status, out, _ = command("new", file, "--url", url, "--stream", "s", "--output", "console")
+        status, out, _ = command("new", file, "--url", url, "--stream", "s", "--output", "lake")
     assert status == 0
     assert "hush" not in file.read_text() + out
     assert 'url = "${REDIS_URL}"' in file.read_text()
@@ -232,7 +231,7 @@ def test_nothing_is_written_without_entries(
 ) -> None:
     file = tmp_path / "s.toml"
     status, _, err = command(
-        "new", file, "--url", penstock.url, "--stream", "s", "--output", "console"
+        "new", file, "--url", penstock.url, "--stream", "s", "--output", "lake"
     )
     assert (status, err) == (1, "stream 's' holds no entry: there is nothing to sample\n")
     assert not file.exists()

@@ -24,7 +24,7 @@ from tests.support.answering import answering, with_reply
 FILE = ("validate --connect", "preview")
 URL = (
     "redrive --dead-letters d",
-    "new FOLDER/new.toml --stream s --output console",
+    "new FOLDER/new.toml --stream s --output lake",
 )
 OTHER_TYPES = [b":1\r\n", b"$1\r\n\xff\r\n", b"*1\r\n*0\r\n", b"*1\r\n$-1\r\n"]
 ON_A_TERMINAL = "\x1b[2J\x9b\u202e"
@@ -127,9 +127,7 @@ def test_names_on_a_server_have_nothing_that_a_terminal_might_act_on(
         return ""
 
     monkeypatch.setattr("builtins.input", answer)
-    outputs.append(
-        command("new", tmp_path / "new.toml", "--url", penstock.url, "--output", "console")
-    )
+    outputs.append(command("new", tmp_path / "new.toml", "--url", penstock.url, "--output", "lake"))
     assert asked == [f"Stream [{shown(f'o{ON_A_TERMINAL}')}]: "]
     for _, out, err in outputs:
         assert shown(f"o{ON_A_TERMINAL}") in out

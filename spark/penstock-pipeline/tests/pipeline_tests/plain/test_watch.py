@@ -73,6 +73,7 @@ def batch(number: int, rows: int, lag: int = 0, query: str = "table") -> Finishe
         watermark=None,
         state_rows=7,
         late_rows=1,
+        unexpected={"warn table: qty > 0": 2, "drop entries: qty > 0": 3},
     )
 
 
@@ -112,6 +113,7 @@ def test_the_state_of_a_run_is_plain_data(state: RunState) -> None:
         "batches": 1,
         "rows": 300,
         "late_rows": 1,
+        "unexpected_rows": 5,
         "rate": 30.0,
         "batch": 4,
         "batch_at": iso(START + 10),
@@ -353,6 +355,7 @@ def test_series_are_those_of_the_state(state: RunState) -> None:
     assert values["rows_total", *of] == 300
     assert values["batches_total", *of] == 1
     assert values["late_rows_total", *of] == 1
+    assert values["unexpected_rows_total", *of] == 5
     assert values["lag_entries", *of] == 20
     assert values["stream_lag_entries", *of, ("stream", "orders")] == 20
     assert values["last_batch_timestamp_seconds", *of] == START + 10
