@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from penstock_pipeline import expectations, static_tables
 from penstock_pipeline.dead_letters import letter_fields
-from penstock_pipeline.decode.frame import parse_frame, without_nul
+from penstock_pipeline.decode.frame import fields_taken, parse_frame, raw_schema, without_nul
 from penstock_pipeline.decode.sql import BAD, REASON, concat, name
 from penstock_pipeline.errors import NotStarted, PipelineError, reason
 from penstock_pipeline.model import DEAD_LETTERS, ENTRIES, Pipeline, Transform
@@ -74,7 +74,13 @@ def source_options(pipeline: Pipeline, output: str) -> dict[str, str]:
 def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
     """The entries of the source, not parsed."""
     reader = spark.readStream.format("redis-streams")
-    return reader.options(**source_options(pipeline, output)).load()
+    reader = reader.options(**source_options(pipeline, output))
+    taken = () if pipeline.parse is None else fields_taken(pipeline.parse)
+    # In mode group all outputs share a batch, which is kept in memory: there it has to be small.
+    if taken and pipeline.mode == "offsets":
+        # A dead letter is a whole entry.
+        reader = reader.schema(raw_schema(taken, whole=output == DEAD_LETTERS))
+    return reader.load()
 
 
 def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:

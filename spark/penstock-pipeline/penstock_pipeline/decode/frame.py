@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import arrow_udf, coalesce, col, concat_ws, expr, lit, nullif, when
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from penstock_pipeline.decode.payload import Row, csv_row, explainer, record_row, unpacked_row
 from penstock_pipeline.decode.sql import (
@@ -41,16 +42,50 @@ from penstock_pipeline.decode.sql import (
 )
 from penstock_pipeline.model import Column, Parse, Payload
 from penstock_pipeline.values import EPOCHS, SHOWN, Type, parse_type
+from pyspark_redis_streams.read.columns import RESERVED, default_schema
 
 _PAYLOAD = "_payload"
 """The bytes of the field that is decoded, unpacked."""
 
 
+def fields_taken(parse: Parse) -> tuple[str, ...]:
+    """The fields that columns are made of, if the source can give each as a column by itself.
+
+    Spark takes longer to find them among all fields. There are none if others are wanted as well,
+    or if the names are not told apart as those of columns.
+    """
+    payload = parse.payload
+    found = [c.origin for c in parse.columns] if payload is None else [payload.field]
+    names = dict.fromkeys(found)
+    apart = {name.lower() for name in (*names, *RESERVED)}
+    if parse.unknown is not None or len(apart) < len(names) + len(RESERVED) or "" in names:
+        return ()
+    return tuple(names)
+
+
+def raw_schema(taken: Sequence[str], whole: bool) -> StructType:
+    """The columns of an entry, ``fields`` if it is needed as a ``whole``, and these as bytes."""
+    known = default_schema("array").fields
+    return StructType(
+        [
+            *(each for each in known if whole or each.name != "fields"),
+            *(StructField(name, BinaryType()) for name in taken),
+        ]
+    )
+
+
 def parse_frame(frame: DataFrame, parse: Parse) -> DataFrame:
-    """The columns of the entry and of the file, and of each row whether and why it is wrong."""
+    """The columns of the entry and of the file, and of each row whether and why it is wrong.
+
+    The frame has all fields in ``fields``, or is of a :func:`raw_schema`.
+    """
+    taken = fields_taken(parse)
+    raw = name if taken and {*taken} <= {*frame.columns} else field
+    entry = ENTRY if "fields" in frame.columns else (*ENTRY[:-1], "NULL AS fields")
     if parse.payload is None:
-        return _fields(frame, parse)
-    frame = _select(frame, *ENTRY, f"{field(parse.payload.field)} AS _raw")
+        raws = [raw(column.origin) for column in parse.columns]
+        return _fields(_select(frame, *entry, *_raws(raws)), parse)
+    frame = _select(frame, *entry, f"{raw(parse.payload.field)} AS _raw")
     read = {"json": _json, "csv": _csv, "text": _text}.get(parse.payload.format, _records)
     return read(frame, parse, parse.payload)
 
@@ -84,10 +119,9 @@ def _steps(frame: DataFrame, steps: Sequence[Sequence[str]]) -> DataFrame:
 
 
 def _fields(frame: DataFrame, parse: Parse) -> DataFrame:
-    raws = [field(column.origin) for column in parse.columns]
     origins = [column.origin for column in parse.columns]
     more = "NULL" if parse.unknown is None else other_fields(origins)
-    frame = _select(frame, *ENTRY, *_raws(raws), f"{more} AS {MORE}", f"NULL AS {PROBLEM}")
+    frame = _select(frame, "*", f"{more} AS {MORE}", f"NULL AS {PROBLEM}")
     return _steps(frame, column_steps("field", parse))
 
 
