@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -256,6 +257,20 @@ class DeltaSink(LakeSink):
             raise self.not_writable(error) from None
         except (CommitFailedError, DeltaError) as error:
             raise self.error(first_line(error)) from None
+        except OSError as error:
+            raise self.error(_refusal(str(error))) from None
+
+
+_COLOUR: Final = re.compile("\x1b\\[\\d+m|↳")
+_SAID: Final = re.compile(r"<Code>(.+?)</Code><Message>(.+?)</Message>")
+
+
+def _refusal(text: str) -> str:
+    """What a storage says, of a text that tells in coloured lines what led to that."""
+    lines = [_COLOUR.sub("", line).strip() for line in text.strip().splitlines()]
+    said = _SAID.search(text)
+    last = ": ".join(said.groups()) if said else lines[-1]
+    return f"{lines[0]}: {last}" if last != lines[0] else last
 
 
 def _schema(table: DeltaTable) -> Any:

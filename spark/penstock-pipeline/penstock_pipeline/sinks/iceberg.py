@@ -215,7 +215,7 @@ class IcebergSink(LakeSink):
             yield
         except exceptions.NotInstalledError as error:
             raise self.not_writable(error) from None
-        except (*own, SQLAlchemyError) as error:
+        except (*own, SQLAlchemyError, OSError) as error:
             raise self.error(first_line(error)) from None
 
 
