@@ -204,7 +204,7 @@ lock: $(LOCK)/installed
 		--python-version 3.11.0 --python-platform linux --extra web --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
 
-# The run writes the second table of docs/reliability.md.
+# The run writes a table of benchmarks/results/attacks.md.
 soak: $(ENV)/installed-dev
 	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -p tests.soak.results tests/soak
 
@@ -220,7 +220,7 @@ mutants: $(ENV)/installed-mutants
 	$(BIN)/python $(ONE_BY_ONE) tests/mutants
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-# The first run writes the table of docs/reliability.md.
+# The first run writes tables of benchmarks/results/attacks.md.
 reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
 	$(BIN)/python -m pytest -m heavy
