@@ -551,7 +551,7 @@ PAGES: Final = {
 """The pages by their files, in the order of the questions."""
 INDEX: Final = "latest.md"
 ELSEWHERE: Final = {
-    "attacks.md": "What can one client do to others?",
+    "reliability.md": "What do attacks, load and faults do?",
     "policies.md": "What does each policy cost?",
     "startup.md": "How soon does a server answer?",
     "spark.md": "How fast does Spark read streams?",

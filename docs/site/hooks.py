@@ -41,7 +41,7 @@ PAGES: Final = {
     "benchmarks/results/keeping.md": "measurements-keeping.md",
     "benchmarks/results/fakeredis.md": "measurements-fakeredis.md",
     "benchmarks/results/figures.md": "measurements-figures.md",
-    "benchmarks/results/attacks.md": "measurements-attacks.md",
+    "benchmarks/results/reliability.md": "measurements-reliability.md",
     "benchmarks/results/policies.md": "measurements-policies.md",
     "benchmarks/results/startup.md": "measurements-startup.md",
     "benchmarks/results/spark.md": "measurements-spark.md",

@@ -1,4 +1,4 @@
-"""Writes the table of losses in ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes a table of ``benchmarks/results/reliability.md`` from a test run: a plugin of pytest.
 
 ``make test-spark`` loads it. The table is written when every case has been tried on Penstock.
 """
@@ -15,7 +15,7 @@ from tests.support.process import ROOT
 if TYPE_CHECKING:
     from source_tests.replacing import Case, Outcome
 
-PAGE: Final = ROOT / "docs" / "reliability.md"
+PAGE: Final = ROOT / "benchmarks" / "results" / "reliability.md"
 BEGIN: Final = "<!-- This table is written by `make test-spark`. -->"
 END: Final = "<!-- The end of what `make test-spark` writes. -->"
 
