@@ -12,7 +12,7 @@
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
-# make explore                    every crash of workers of real libraries; writes docs/explore-libraries.md
+# make explore                    every crash of workers of real libraries; writes benchmarks/results/explored.md
 # make test-container             the image, in a container engine
 # make image [IMAGE=penstock SOURCE=https://... PLATFORMS=linux/amd64,linux/arm64 ARGS=--push]
 #                                 the image, with labels that say what it was built from
@@ -173,7 +173,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
 
-# The run writes the tables of docs/explore-libraries.md.
+# The run writes the tables of benchmarks/results/explored.md.
 explore: $(ENV)/installed-clients $(PROGRAMS)/installed
 	$(BIN)/python -m tools.docs.explored_page
 
