@@ -1,5 +1,5 @@
-"""Writes the tables of benchmarks/results/explored.md from the examples of exploring, which it
-runs: ``python -m tools.docs.explored_page``, or ``make explore``, which installs their libraries."""
+"""Writes the tables of benchmarks/results/explored.md from examples, which it runs:
+``python -m tools.docs.explored_page``, or ``make explore``, which installs their libraries."""
 
 from __future__ import annotations
 
