@@ -169,7 +169,7 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) PENSTOCK_HYPOTHESIS_PROFILE=compiled \
 		$(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled $(TESTS)
 
-# The run writes the table of docs/clients.md.
+# The run writes the table of benchmarks/results/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
 

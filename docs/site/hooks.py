@@ -42,6 +42,7 @@ PAGES: Final = {
     "benchmarks/results/fakeredis.md": "measurements-fakeredis.md",
     "benchmarks/results/figures.md": "measurements-figures.md",
     "benchmarks/results/reliability.md": "measurements-reliability.md",
+    "benchmarks/results/clients.md": "measurements-clients.md",
     "benchmarks/results/explored.md": "measurements-explored.md",
     "benchmarks/results/policies.md": "measurements-policies.md",
     "benchmarks/results/startup.md": "measurements-startup.md",

@@ -1,4 +1,4 @@
-"""Writes the table of ``docs/clients.md`` from a test run: a plugin of pytest.
+"""Writes the table of ``benchmarks/results/clients.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.clients.results tests/clients`` replaces the rows of the clients whose
 tests it has collected: in which versions, over which protocols, and how it went. A client that was
@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.process import ROOT
 
-PAGE: Final = ROOT / "docs" / "clients.md"
+PAGE: Final = ROOT / "benchmarks" / "results" / "clients.md"
 BEGIN: Final = "<!-- This table is written by `make test-clients` and `make test-container`. -->"
 END: Final = "<!-- The end of what is written. -->"
 
