@@ -22,8 +22,8 @@ _NOTES: Final = Path(__file__).with_name("command_notes.md")
 
 _HEAD: Final = """# Commands
 
-Every command that Penstock knows, with its syntax, its reply and an example; others are unknown.
-Programs get the same from `COMMAND DOCS`; `HELP` behind a command lists its subcommands.
+Every command that Penstock knows, with its syntax, its reply and an example. Programs get the same
+from `COMMAND DOCS`; `HELP` behind a command lists its subcommands.
 
 Examples, which the tests run, show replies as `redis-cli` does, those of RESP3 only where they look
 different. `A>` and `B>` are two connections, `#` is a number or text that differs from run to run,
