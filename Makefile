@@ -12,7 +12,7 @@
 # make compiled | plain           install that wheel, or one of plain Python, below build
 # make test-compiled              the whole suite on the compiled wheel as it is installed
 # make test-clients               every client library and program, and clients' own suites
-# make explore                    every crash of workers of real libraries; writes docs/explore-libraries.md
+# make explore                    every crash of workers of real libraries; writes benchmarks/results/explored.md
 # make test-container             the image, in a container engine
 # make image [IMAGE=penstock SOURCE=https://... PLATFORMS=linux/amd64,linux/arm64 ARGS=--push]
 #                                 the image, with labels that say what it was built from
@@ -26,7 +26,7 @@
 # make test-apart                 the three distributions, each as its wheel in an environment without the others
 # make pipeline-histories [ARGS="--mode group --seconds 60"]  a random history of kills and losses, see
 #                                 spark/penstock-pipeline/docs/pipeline-operations.md; ten minutes unless ARGS says otherwise; with --kills
-#                                 --server redis-7.0 and others a row of docs/reliability.md
+#                                 --server redis-7.0 and others a row of benchmarks/results/reliability.md
 # make demo                       a year of flights through a pipeline that is killed, beside pandas
 # make soak                       thousands of clients for ten minutes, a million connections
 # make replication-histories      real replicas under load and faults for ten minutes; ARGS="--seed 2" and others
@@ -169,11 +169,11 @@ test-compiled: $(SUITE)/installed $(PROGRAMS)/installed
 		PENSTOCK_CLIENTS=$(CURDIR)/$(PROGRAMS) PENSTOCK_HYPOTHESIS_PROFILE=compiled \
 		$(CURDIR)/$(SUITE)/bin/python $(PYTEST) -p tests.compiled $(TESTS)
 
-# The run writes the table of docs/clients.md.
+# The run writes the table of benchmarks/results/clients.md.
 test-clients: $(ENV)/installed-clients $(PROGRAMS)/installed $(NODE)/installed $(SUITES)/unpacked
 	$(BIN)/python $(ONE_BY_ONE) -p tests.clients.results tests/clients
 
-# The run writes the tables of docs/explore-libraries.md.
+# The run writes the tables of benchmarks/results/explored.md.
 explore: $(ENV)/installed-clients $(PROGRAMS)/installed
 	$(BIN)/python -m tools.docs.explored_page
 
@@ -204,7 +204,7 @@ lock: $(LOCK)/installed
 		--python-version 3.11.0 --python-platform linux --extra web --output-file container/requirements.lock \
 		pyproject.toml $(LOCK)/build.in
 
-# The run writes the second table of docs/reliability.md.
+# The run writes a table of benchmarks/results/reliability.md.
 soak: $(ENV)/installed-dev
 	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -p tests.soak.results tests/soak
 
@@ -220,7 +220,7 @@ mutants: $(ENV)/installed-mutants
 	$(BIN)/python $(ONE_BY_ONE) tests/mutants
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-# The first run writes the table of docs/reliability.md.
+# The first run writes tables of benchmarks/results/reliability.md.
 reliability: $(ENV)/installed-dev
 	$(BIN)/python -m pytest -p tests.reliability.results tests/reliability
 	$(BIN)/python -m pytest -m heavy
@@ -241,7 +241,7 @@ test-spark: test-source test-pipeline
 # With COVERED=1 they are measured for `make coverage-spark`.
 MEASURED := $(if $(COVERED),-m coverage run --rcfile=spark/coverage.ini)
 ON_SPARK := PYTHONPATH=$(SPARK_PATH) PATH="$(CURDIR)/$(SPARK)/bin:$$PATH" $(SPARK)/bin/python $(MEASURED) $(ONE_BY_ONE)
-# The run writes the table of losses in docs/reliability.md.
+# The run writes the table of losses in benchmarks/results/reliability.md.
 test-source: $(SPARK)/installed
 	$(ON_SPARK) -p source_tests.results $(DATA_SOURCE)/tests $(TESTS)
 

@@ -551,6 +551,9 @@ PAGES: Final = {
 """The pages by their files, in the order of the questions."""
 INDEX: Final = "latest.md"
 ELSEWHERE: Final = {
+    "reliability.md": "What do attacks, load and faults do?",
+    "clients.md": "Which clients work?",
+    "explored.md": "What does a crash of a worker do to its work?",
     "policies.md": "What does each policy cost?",
     "startup.md": "How soon does a server answer?",
     "spark.md": "How fast does Spark read streams?",

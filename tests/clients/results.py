@@ -1,4 +1,4 @@
-"""Writes the table of ``docs/clients.md`` from a test run: a plugin of pytest.
+"""Writes the table of ``benchmarks/results/clients.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.clients.results tests/clients`` replaces the rows of the clients whose
 tests it has collected: in which versions, over which protocols, and how it went. A client that was
@@ -20,11 +20,11 @@ import pytest
 
 from tests.support.process import ROOT
 
-PAGE: Final = ROOT / "docs" / "clients.md"
+PAGE: Final = ROOT / "benchmarks" / "results" / "clients.md"
 BEGIN: Final = "<!-- This table is written by `make test-clients` and `make test-container`. -->"
 END: Final = "<!-- The end of what is written. -->"
 
-HEAD: Final = "| client | version | protocol | tests | result |", "|---|---|---|---|---|"
+HEAD: Final = "| client | version | protocol | tests passed |", "|---|---|---|---|"
 CASES: Final = "cases"
 """The property of a test that says of how many it consists, if a program runs them for it."""
 
@@ -263,11 +263,11 @@ class Results:
             return ""
         ran = [nodeid for nodeid, outcome in own.items() if outcome != "skipped"]
         if not ran:
-            return f"| {client.name} | | | 0 | skipped |"
+            return f"| {client.name} | | | skipped |"
         failed = Counter(own.values())["failed"]
-        result = f"{failed} failed" if failed else "passed"
-        tests = sum(self._cases.get(nodeid, 1) for nodeid in ran)
-        cells = client.name, client.version(), _protocols(client, ran), str(tests), result
+        tests = str(sum(self._cases.get(nodeid, 1) for nodeid in ran))
+        result = f"{failed} of {tests} failed" if failed else tests
+        cells = client.name, client.version(), _protocols(client, ran), result
         return f"| {' | '.join(cells)} |"
 
 

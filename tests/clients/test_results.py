@@ -13,7 +13,7 @@ ALPHA = Client("alpha", "clients/test_alpha", lambda: "1.2")
 BETA = Client("beta", "clients/test_both", lambda: "3.4", variant="[beta-")
 GAMMA = Client("gamma", "clients/test_both", lambda: "5.6", variant="[gamma-")
 
-HEAD = "| client | version | protocol | tests | result |\n|---|---|---|---|---|\n"
+HEAD = "| client | version | protocol | tests passed |\n|---|---|---|---|\n"
 
 
 @pytest.fixture
@@ -49,14 +49,14 @@ def test_a_row_says_version_protocols_tests_and_result(page: Path) -> None:
         for name in ("this", "that")
         for protocol in ("resp2", "resp3")
     ]
-    assert run(page, *reports) == "| alpha | 1.2 | RESP2, RESP3 | 4 | passed |\n"
+    assert run(page, *reports) == "| alpha | 1.2 | RESP2, RESP3 | 4 |\n"
 
 
 def test_a_test_may_count_the_cases_that_it_consists_of(page: Path) -> None:
     whole = report("tests/clients/test_alpha.py::test_a[resp2]", "passed")
     whole.user_properties.append(("cases", 812))
     other = report("tests/clients/test_alpha.py::test_b[resp2]", "passed")
-    assert run(page, whole, other) == "| alpha | 1.2 | RESP2 | 813 | passed |\n"
+    assert run(page, whole, other) == "| alpha | 1.2 | RESP2 | 813 |\n"
 
 
 def test_failures_are_counted_and_what_was_skipped_is_no_test(page: Path) -> None:
@@ -66,7 +66,7 @@ def test_failures_are_counted_and_what_was_skipped_is_no_test(page: Path) -> Non
         report("tests/clients/test_alpha.py::test_c[resp2]", "failed", when="setup"),
         report("tests/clients/test_alpha.py::test_d[resp3]", "skipped", when="setup"),
     ]
-    assert run(page, *reports) == "| alpha | 1.2 | RESP2 | 3 | 2 failed |\n"
+    assert run(page, *reports) == "| alpha | 1.2 | RESP2 | 2 of 3 failed |\n"
 
 
 def test_clients_that_share_a_file_are_told_apart(page: Path) -> None:
@@ -74,9 +74,7 @@ def test_clients_that_share_a_file_are_told_apart(page: Path) -> None:
         report("tests/clients/test_both.py::test_a[beta-resp3]", "passed"),
         report("tests/clients/test_both.py::test_a[gamma-resp3]", "skipped", when="setup"),
     ]
-    assert (
-        run(page, *reports) == "| beta | 3.4 | RESP3 | 1 | passed |\n| gamma | | | 0 | skipped |\n"
-    )
+    assert run(page, *reports) == "| beta | 3.4 | RESP3 | 1 |\n| gamma | | | skipped |\n"
 
 
 def test_a_run_about_other_clients_leaves_a_row_as_it_is(page: Path) -> None:
@@ -84,9 +82,9 @@ def test_a_run_about_other_clients_leaves_a_row_as_it_is(page: Path) -> None:
     run(page, report("tests/clients/test_alpha.py::test_a[resp2]", "failed"))
     table = run(page, report("tests/clients/test_both.py::test_a[gamma-resp3]", "passed"))
     assert table == (
-        "| alpha | 1.2 | RESP2 | 1 | 1 failed |\n"
-        "| beta | 3.4 | RESP3 | 1 | passed |\n"
-        "| gamma | 5.6 | RESP3 | 1 | passed |\n"
+        "| alpha | 1.2 | RESP2 | 1 of 1 failed |\n"
+        "| beta | 3.4 | RESP3 | 1 |\n"
+        "| gamma | 5.6 | RESP3 | 1 |\n"
     )
 
 
@@ -95,7 +93,7 @@ def test_a_file_that_is_skipped_as_a_whole_is_shown(page: Path) -> None:
     nodeid = "tests/clients/test_alpha.py"
     results.pytest_collectreport(pytest.CollectReport(nodeid, "skipped", ("", 0, ""), []))
     results.pytest_sessionfinish()
-    assert "\n| alpha | | | 0 | skipped |\n" in page.read_text()
+    assert "\n| alpha | | | skipped |\n" in page.read_text()
 
 
 def test_the_documentation_has_a_row_for_every_client() -> None:

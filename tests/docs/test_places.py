@@ -35,7 +35,6 @@ def folder_of(package: str) -> str:
 
 PLACES: Final = rows(CONTRIBUTING, "| folder | what is in it | may import |")
 ROOMS: Final = rows(ARCHITECTURE, "| room | what it does |")
-PACKAGES: Final = rows(ARCHITECTURE, "| package | what it does |")
 
 
 def test_contributing_has_a_row_for_each_package_and_each_folder_of_tools() -> None:
@@ -103,11 +102,6 @@ def test_the_rooms_of_the_architecture_stand_in_the_order_of_their_imports() -> 
         for layer in LAYERS[package]
     ]
     assert list(ROOMS) == order
-
-
-def test_what_the_architecture_has_beside_the_server_is_what_contributing_has() -> None:
-    beside = [row for row in PLACES if row.startswith(("penstock/", "spark/"))]
-    assert list(PACKAGES) == beside
 
 
 def test_contributing_says_which_share_of_the_code_is_covered() -> None:

@@ -1,4 +1,4 @@
-"""Writes four tables of ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes four tables of ``benchmarks/results/reliability.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.reliability.results tests/reliability`` tries every attack at its full
 scale, on a real Redis as well if there is one, and replaces the rows of the attacks it has tried.
@@ -22,7 +22,7 @@ from tests.reliability.trial import Outcome
 from tests.reliability.waits import STEPS, Waits
 from tests.support.process import ROOT
 
-PAGE: Final = ROOT / "docs" / "reliability.md"
+PAGE: Final = ROOT / "benchmarks" / "results" / "reliability.md"
 BEFORE: Final = Path(__file__).with_name("before.json")
 BEGIN: Final = "<!-- This table is written by `make reliability`. -->"
 END: Final = "<!-- The end of what is written. -->"

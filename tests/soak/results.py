@@ -1,4 +1,4 @@
-"""Writes the second table of ``docs/reliability.md`` from a test run: a plugin of pytest.
+"""Writes a table of ``benchmarks/results/reliability.md`` from a test run: a plugin of pytest.
 
 ``python -m pytest -p tests.soak.results tests/soak`` replaces the rows of the tests that have
 passed, each with the size that ``PENSTOCK_SOAK`` has given it; with a real Redis, each test is run
@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.process import ROOT
 
-PAGE: Final = ROOT / "docs" / "reliability.md"
+PAGE: Final = ROOT / "benchmarks" / "results" / "reliability.md"
 BEGIN: Final = "<!-- This table is written by `make soak`. -->"
 END: Final = "<!-- The end of what `make soak` writes. -->"
 

@@ -34,7 +34,7 @@ TITLES: Final = {
         f" {SECONDS:,.0f} s, some of which fail, and SIGKILL each {KILL_EACH_S:,.0f} s"
     )
 }
-"""What the rows of docs/reliability.md say of tests."""
+"""What the rows of benchmarks/results/reliability.md say of tests."""
 
 KEY: Final = "jobs"
 ORDERED: Final = "ordered"

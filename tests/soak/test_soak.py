@@ -60,7 +60,7 @@ TITLES: Final = {
         f"{BYTES // 100_000 * 1_000_000:,} bytes asked for and read slowly"
     ),
 }
-"""What the rows of docs/reliability.md say of tests."""
+"""What the rows of benchmarks/results/reliability.md say of tests."""
 
 pytestmark = [
     pytest.mark.slow,

@@ -22,21 +22,20 @@ _NOTES: Final = Path(__file__).with_name("command_notes.md")
 
 _HEAD: Final = """# Commands
 
-Every command that Penstock knows, with its syntax, its reply and an example. What is not here is
-answered as an unknown command. `COMMAND DOCS` tells it to programs, and `HELP` behind a command
-that has subcommands lists these.
+Every command that Penstock knows, with its syntax, its reply and an example. Programs get the same
+from `COMMAND DOCS`; `HELP` behind a command lists its subcommands.
 
-Examples show replies as `redis-cli` does, those of RESP3 only where they look different. The tests
-run all of them. `A>` and `B>` are two connections, `#` is a number or text that differs from run to
-run, `{id}` what a reply gave, and `…` the rest of a reply. Errors that many commands have are not
+Examples, which the tests run, show replies as `redis-cli` does, those of RESP3 only where they look
+different. `A>` and `B>` are two connections, `#` is a number or text that differs from run to run,
+`{id}` what a reply gave, and `…` the rest of a reply. Errors that many commands have are not
 repeated: a wrong number of arguments, `WRONGTYPE` for a key that holds another type, `NOPERM` for
 what a user has no right to.
 
 Replies of what Redis 8.0 has are compared with that server's, to the byte. Commands and options
-that came with 8.2 to 8.10 follow their documentation and are tried with the suites of newer
+of 8.2 to 8.10 follow their documentation and are tried with the suites of newer
 [clients](clients.md), but not compared with a server
-([decision 7](decisions/0007-newer-commands.md)). `INFO` says `redis_version:8.10.0`, as clients
-choose their commands by it.
+([decision 7](decisions/0007-newer-commands.md)). `INFO` says `redis_version:8.10.0`, by which
+clients choose their commands.
 
 | family | commands |
 |---|---|

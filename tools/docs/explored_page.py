@@ -1,4 +1,4 @@
-"""Writes the tables of docs/explore-libraries.md from the examples of exploring, which it runs:
+"""Writes the tables of benchmarks/results/explored.md from examples, which it runs:
 ``python -m tools.docs.explored_page``, or ``make explore``, which installs their libraries."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from examples.explore import shop
 from penstock.explore.results import CrashOutcome, ExplorationResult
 from penstock.testing import Penstock, PenstockServer, exploring
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "explore-libraries.md"
+PAGE: Final = Path(__file__).parents[2] / "benchmarks" / "results" / "explored.md"
 
 WORKERS: Final = (
     *("by_hand", "faststream_group", "taskiq_stream", "walrus_group"),

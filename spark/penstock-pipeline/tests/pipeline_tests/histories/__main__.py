@@ -1,7 +1,7 @@
 """Runs a history: ``python -m pipeline_tests.histories --mode group --seconds 600 --seed 7``.
 
 With ``--kills`` nothing happens but kills, the sink is a stream, and what came of it is a row of
-docs/reliability.md.
+benchmarks/results/reliability.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from source_tests.conftest import PROGRAMS
 from tests.support import logs
 from tests.support.process import ROOT
 
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "benchmarks" / "results" / "reliability.md"
 BEGIN = "<!-- This table is written by `make pipeline-histories`. -->"
 END = "<!-- The end of what `make pipeline-histories` writes. -->"
 HEAD = (
@@ -50,7 +50,7 @@ def row(history: History, seconds: float) -> str:
 
 
 def record(history: History, server: str, seconds: float, problems: dict[str, list[str]]) -> None:
-    """Replaces the row of a server and mode in docs/reliability.md."""
+    """Replaces the row of a server and mode in benchmarks/results/reliability.md."""
     head, _, rest = PAGE.read_text().partition(BEGIN)
     table, _, tail = rest.partition(END)
     begin = f"| {server} | `{history.world.plan.mode}` |"
