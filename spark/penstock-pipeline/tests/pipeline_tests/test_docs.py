@@ -129,7 +129,7 @@ def test_the_defaults_of_the_page_are_those_that_are_declared() -> None:
         if known and not others and re.fullmatch(r"`?[\w ]+`?", default):
             looked_at.add(name)
             assert default.strip("`") in {_as_toml(key.default) for key in known}, name
-    assert looked_at >= {"attempts", "compact_every", "log_level", "required", "rows", "schema"}
+    assert looked_at >= {"attempts", "compact_every", "log_level", "required", "schema"}
 
 
 def _as_toml(value: object) -> str:
