@@ -38,7 +38,8 @@ def of_entries(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """Return the table of entries, with what else its columns expect."""
     for column in () if pipeline.parse is None else pipeline.parse.columns:
         if column.expect is not None and column.expect.otherwise != LETTER:
-            frame = of_table(frame, ENTRIES, column.expect, f"column '{column.name}'")
+            table = f"{ENTRIES}.{column.name}"
+            frame = of_table(frame, table, column.expect, f"column '{column.name}'")
     return frame
 
 

@@ -75,12 +75,19 @@ def read(spark: SparkSession, pipeline: Pipeline, output: str) -> DataFrame:
     """The entries of the source, not parsed."""
     reader = spark.readStream.format("redis-streams")
     reader = reader.options(**source_options(pipeline, output))
-    taken = () if pipeline.parse is None else fields_taken(pipeline.parse)
-    # In mode group all outputs share a batch, which is kept in memory: there it has to be small.
-    if taken and pipeline.mode == "offsets":
-        # A dead letter is a whole entry.
+    if taken := _raw_columns(pipeline, output):
         reader = reader.schema(raw_schema(taken, whole=output == DEAD_LETTERS))
     return reader.load()
+
+
+def _raw_columns(pipeline: Pipeline, output: str) -> tuple[str, ...]:
+    """The fields that the source makes a column of, where that is less work for a query."""
+    parse = pipeline.parse
+    # In mode group all outputs share a batch, which is kept in memory: there it has to be small.
+    if parse is None or pipeline.mode == "group":
+        return ()
+    # A dead letter is a whole entry; with its payload beside it all bytes would come twice.
+    return () if output == DEAD_LETTERS and parse.payload else fields_taken(parse)
 
 
 def parsed(frame: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -65,7 +65,7 @@ class FinishedBatch(NamedTuple):
 
     ``rows`` are the entries that it has read, and ``written`` the rows that its sink got, None
     where nobody has counted them. ``unexpected`` are those that were not as expected, by what was
-    done with them, their table and the condition: ``drop entries: qty > 0``.
+    done with them, their table and the condition: ``drop entries.qty: qty > 0``.
     """
 
     time: str

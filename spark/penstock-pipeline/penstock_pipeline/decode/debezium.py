@@ -25,8 +25,10 @@ _ROWS: Final = {"c": "after", "r": "after", "u": "after", DELETION: "before"}
 """The member with the row, by the kind of change: made, read when a snapshot is taken, changed, and
 deleted."""
 
-_UNAVAILABLE: Final = "__debezium_unavailable_value"
+UNAVAILABLE: Final = "__debezium_unavailable_value"
 """What stands for a long value that was not changed, and that PostgreSQL does not tell."""
+
+FULL: Final = "REPLICA IDENTITY FULL of its table would have it told"
 
 
 def debezium_decoder() -> Callable[[bytes], Mapping[str, Any] | None]:
@@ -50,16 +52,10 @@ def _members(data: bytes) -> dict[str, Any]:
         if not isinstance(event, dict):
             raise Undecodable("has a schema without a change event of Debezium")
     found = dict(_row(event))
-    for name, value in found.items():
-        if value == _UNAVAILABLE:
-            raise Undecodable(f"does not tell '{name}', which has not changed: {_FULL}")
     source = event.get("source")
     if isinstance(source, dict):
         found |= {f"__source_{name}": value for name, value in source.items()}
     return found | {f"__{name}": event.get(name) for name in ("op", "ts_ms")}
-
-
-_FULL: Final = "REPLICA IDENTITY FULL of its table would have it told"
 
 
 def _row(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,6 +66,6 @@ def _row(event: Mapping[str, Any]) -> Mapping[str, Any]:
         raise Undecodable(f"is no change of a row by Debezium: 'op' is {op!r}, not one of {known}")
     row = event.get(place)
     if not isinstance(row, dict):
-        advice = f": {_FULL}" if op == DELETION else ""
+        advice = f": {FULL}" if op == DELETION else ""
         raise Undecodable(f"has no row '{place}'{advice}")
     return row

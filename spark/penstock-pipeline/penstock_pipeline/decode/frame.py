@@ -42,7 +42,7 @@ from penstock_pipeline.decode.sql import (
 )
 from penstock_pipeline.model import Column, Parse, Payload
 from penstock_pipeline.values import EPOCHS, SHOWN, Type, parse_type
-from pyspark_redis_streams.read.columns import RESERVED, default_schema
+from pyspark_redis_streams.read.columns import default_schema, reserved
 
 _PAYLOAD = "_payload"
 """The bytes of the field that is decoded, unpacked."""
@@ -57,8 +57,9 @@ def fields_taken(parse: Parse) -> tuple[str, ...]:
     payload = parse.payload
     found = [c.origin for c in parse.columns] if payload is None else [payload.field]
     names = dict.fromkeys(found)
-    apart = {name.lower() for name in (*names, *RESERVED)}
-    if parse.unknown is not None or len(apart) < len(names) + len(RESERVED) or "" in names:
+    others = reserved(id_columns=True)
+    apart = {name.lower() for name in (*names, *others)}
+    if parse.unknown is not None or len(apart) < len(names) + len(others) or "" in names:
         return ()
     return tuple(names)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from penstock_pipeline.decode.avro import avro_decoder
-from penstock_pipeline.decode.debezium import DELETION, OP, debezium_decoder
+from penstock_pipeline.decode.debezium import DELETION, FULL, OP, UNAVAILABLE, debezium_decoder
 from penstock_pipeline.decode.json_object import NotJson, read_object
 from penstock_pipeline.decode.protobuf import protobuf_decoder
 from penstock_pipeline.decode.registry import client_of
@@ -68,6 +68,8 @@ def record_row(payload: Payload, columns: Sequence[Column], unknown: bool) -> De
             value = members.get(origin)
             if value is None and required and not deleted:
                 wrong.append(f"member '{origin}' is missing")
+            if value == UNAVAILABLE and payload.format == "debezium":
+                wrong.append(f"member '{origin}' has not changed, and is not told: {FULL}")
             values.append(convert(value, origin, wrong))
         if wrong:
             return Row("; ".join(dict.fromkeys(wrong)))

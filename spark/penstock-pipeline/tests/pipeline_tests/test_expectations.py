@@ -90,7 +90,7 @@ def test_rows_that_are_not_as_expected_are_counted(
     once = Once(spark, load_text(head(url) + text + TO_FILES))
     assert rows(tmp_path / "table", "item") == kept
     assert server.xlen("dead") == 0
-    table, query = ("t", "t") if is_table else ("entries", "entries")
+    table, query = ("t", "t") if is_table else ("entries.qty", "entries")
     (batch,) = [each for each in once.batches if each["query"] == query]
     assert batch["unexpected"] == {f"{otherwise} {table}: qty > 0": 2}
     assert batch["written"] == len(kept)

@@ -80,8 +80,9 @@ def test_rows_and_reasons_are_the_same_either_way(
         'a = "int"\nb = { type = "int", from = "A" }',
         'a = { type = "int", from = "Stream" }',
         'a = { type = "int", from = "fields" }',
+        'a = { type = "int", from = "ms" }',
     ],
-    ids=["case", "case of a column", "a column"],
+    ids=["case", "case of a column", "a column", "a part of an ID"],
 )
 def test_fields_whose_names_are_no_names_of_columns_are_found_among_all(
     load_text: Load, columns: str

@@ -69,6 +69,11 @@ def test_numbers_are_exact_and_the_rest_may_be_kept() -> None:
     assert found.more == [("x", "1"), ("__op", "c"), ("__ts_ms", "5")]
 
 
+def test_a_value_that_is_not_told_is_of_no_interest_where_no_column_is_made_of_it() -> None:
+    found = row(event("u", after={**ANN, "notes": "__debezium_unavailable_value"}))
+    assert found.problem is None
+
+
 FULL = "REPLICA IDENTITY FULL of its table would have it told"
 NO_CHANGE = "the last field is no change of a row by Debezium: 'op' is {}, not one of c, r, u, d"
 
@@ -92,7 +97,7 @@ NO_CHANGE = "the last field is no change of a row by Debezium: 'op' is {}, not o
         (event("d", before={"id": "1"}), "member 'id' is \"1\", not bigint"),
         (event("c", after={**ANN, "since": 1.5}), "member 'since' is 1.5, not date as epoch_d"),
         (event("u", after={**ANN, "name": "__debezium_unavailable_value"}),
-         f"the last field does not tell 'name', which has not changed: {FULL}"),
+         f"member 'name' has not changed, and is not told: {FULL}"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(given: Any, problem: str) -> None:
