@@ -46,9 +46,9 @@ wrong, and 2 if that cannot be told.
 
 A Redis or Valkey of your own (--server) has nothing else to do meanwhile. Its database is emptied
 for each try and at the end; other databases, functions, users and known scripts stay as they are.
-Time passes there for keys that expire, for pending entries, and for blocking commands, but not for
-the server's clock: TIME, IDs of entries, fields that expire. No write can be lost there, so there
-are no kinds failover and power-cut.
+Time passes there for keys that expire, for pending entries, and for blocking commands; the server's
+clock shows the real time: TIME, IDs of entries, fields that expire. No write can be lost there, so
+there are no kinds failover and power-cut.
 """
 
 Command = Sequence[str]
@@ -123,7 +123,7 @@ def _add_scripts(form: argparse.ArgumentParser) -> None:
     form.add_argument("--check", metavar="SCRIPT", required=True, help=right)
     where = "runs on this Redis or Valkey, in an empty database: redis://[user:password@]host/9"
     form.add_argument("--server", metavar="URL", help=where)
-    form.add_argument("--flush", action="store_true", help="that database need not be empty")
+    form.add_argument("--flush", action="store_true", help="delete what is in that database")
 
 
 def _add_bounds(form: argparse.ArgumentParser, unit: str, example: str) -> None:
@@ -149,7 +149,7 @@ def _one_worker(options: argparse.Namespace, words: Sequence[str]) -> dict[str, 
     if options.only:
         faults |= {fault.kind for fault in parsed(options.only).faults}
     if options.server and (losing := sorted(faults & LOSING)):
-        raise ValueError(f"{losing[0]} undoes writes, which only the own server can, not --server")
+        raise ValueError(f"{losing[0]} undoes writes, which no other server than Penstock can do")
     return {"worker": words}
 
 

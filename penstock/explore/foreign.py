@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from redis import Redis, RedisError
 from redis.backoff import NoBackoff
@@ -43,9 +42,9 @@ class ForeignServer:
     """
 
     def __init__(self, url: str, flush: bool = False) -> None:
-        address = parse(url)
-        if not url.startswith("redis://") or urlsplit(url).query:
+        if not url.startswith("redis://") or "?" in url:
             raise ValueError(ONE_SERVER)
+        address = parse(url)
         self.url = url
         self.flush = flush
         self.place = address.nodes[0]
@@ -97,6 +96,7 @@ class ProxiedBench(Bench):
         mode = re.search(r"(?:redis|server)_mode:(\w+)", self.ask("INFO", "server"))
         if mode is not None and mode[1] != "standalone":
             raise PenstockError(f"{ONE_SERVER}; this one is a {mode[1]}")
+        self.ask("CLIENT", "LIST", "ID", self.ask("CLIENT", "ID"))  # Or else it is refused here.
         keys = self.ask("DBSIZE")
         if keys and not self._server.flush:
             there = f"{self._server.name} has {plural(keys, 'key')}, which would be deleted"

@@ -21,8 +21,9 @@ from typing import Any, Final
 
 from hiredis import ProtocolError, PushNotification, Reader, pack_command
 
+from penstock.explore.gate import Request, texts
 from penstock.explore.traces import timeout_at
-from penstock.testing.control import Ask
+from penstock.testing.control import Ask, PenstockError
 from penstock.testing.trace import OWN_ACCOUNT
 
 HOST: Final = "127.0.0.1"
@@ -49,15 +50,13 @@ _UNNUMBERED: Final = ("SUBSCRIBE", "MONITOR", "SYNC")
 _TIMEOUT: Final = re.compile(r"\d{1,12}")
 _TIMEOUT_S: Final = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
-Request = list[bytes]
-
-_pack: Final[Callable[[tuple[bytes, ...]], bytes]] = pack_command  # type: ignore[assignment]
+_pack: Final[Callable[[Request], bytes]] = pack_command  # type: ignore[assignment]
 
 
 def _checked(request: Any) -> Request:
     """Return a request; raises :class:`ProtocolError`."""
     if isinstance(request, list) and request and all(isinstance(word, bytes) for word in request):
-        return request
+        return tuple(request)
     raise ProtocolError
 
 
@@ -70,7 +69,7 @@ def without_end(request: Request, words: Sequence[str]) -> tuple[Request, int]:
     wait = float(timeout) if (_TIMEOUT if in_ms else _TIMEOUT_S).fullmatch(timeout) else 0
     if at is None or not wait:
         return request, -1
-    return [*request[:at], b"0", *request[at + 1 :]], round(wait if in_ms else wait * 1000)
+    return (*request[:at], b"0", *request[at + 1 :]), round(wait if in_ms else wait * 1000)
 
 
 def _reads_again(words: Sequence[str]) -> bool:
@@ -111,7 +110,7 @@ class HeldConnection:
     # --- both ends ------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        with ExitStack() as stack, suppress(OSError):  # The server may take no connection.
+        with ExitStack() as stack, suppress(OSError, PenstockError):  # The server may be gone.
             stack.callback(self._note_end)
             reader, self._client = await asyncio.open_connection(sock=self._socket)
             stack.callback(self._client.close)
@@ -175,8 +174,7 @@ class HeldConnection:
             self._proxy.changed.set()
             request = await self._requests.get()
             self._taken = True
-            name, *rest = (word.decode("utf-8", "surrogateescape") for word in request)
-            self._words = (name.upper(), *rest)
+            self._words = texts(request)
             if self._words[0] not in NEVER_HELD:
                 self._action = asyncio.get_running_loop().create_future()
                 self.held_since = next(self._proxy.numbers)
@@ -197,7 +195,7 @@ class HeldConnection:
             self._unnumbered = True
         if not self.server_id and name not in NEVER_HELD and not self._unnumbered:
             self._muted = True
-            found = await self._exchange([b"CLIENT", b"ID"])
+            found = await self._exchange((b"CLIENT", b"ID"))
             self.server_id = found if isinstance(found, int) else 0
         self._muted = muted
         request, timeout_ms = without_end(request, self._words)
@@ -208,7 +206,7 @@ class HeldConnection:
     async def _exchange(self, request: Request) -> object:
         """Sends a request, and waits for its reply, if it has one of its own."""
         self._parked = False
-        self._server.write(_pack(tuple(request)))
+        self._server.write(_pack(request))
         if not self._unnumbered:
             self._reply = asyncio.get_running_loop().create_future()
         self._proxy.changed.set()

@@ -401,9 +401,9 @@ def test_done_is_asked_of_the_same_server(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--kinds failover", "failover undoes writes, which only the own server can, not --server"),
-        ("--kinds crash,power-cut", "power-cut undoes writes, which only the own server can, "),
-        ("--only power-cut@1", "power-cut undoes writes, which only the own server can, "),
+        ("--kinds failover", "failover undoes writes, which no other server than Penstock can do"),
+        ("--kinds crash,power-cut", "power-cut undoes writes, which no other server than "),
+        ("--only power-cut@1", "power-cut undoes writes, which no other server than "),
         ("--server rediss://u:secret@localhost", "workers are explored on one server without TLS"),
         ("--server redis://u:secret@h:x", "the URL is one with a bad port, database or host; "),
         ("--server  --flush", "--flush is about the database that --server names"),

@@ -212,5 +212,5 @@ def test_nobody_comes_in_where_the_server_has_ended(held: Held) -> None:
 def test_only_the_timeout_of_a_command_that_waits_is_another_one(
     text: str, passes: str, ends_in_ms: int
 ) -> None:
-    request, timeout_ms = without_end(text.encode().split(), text.split())
+    request, timeout_ms = without_end(tuple(text.encode().split()), text.split())
     assert (b" ".join(request).decode(), timeout_ms) == (passes, ends_in_ms)
