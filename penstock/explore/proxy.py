@@ -157,6 +157,8 @@ class HeldConnection:
         """Lets the worker be gone: what is held never runs, what was released has its reply
         before."""
         self._leaving = True
+        with suppress(OSError):  # It may have gone, or not read its last reply.
+            self._socket.shutdown(socket.SHUT_RDWR)
         if not self._taken or self.is_held:
             self.end()
 
@@ -234,8 +236,9 @@ class HeldConnection:
         if self.closed:
             self.server_id = 0 if flags is None else self.server_id
             return
-        self._parked = "b" in (flags or "") and self._words[0] not in ("WAIT", "WAITAOF")
-        if self._parked and self._leaving:
+        blocked = "b" in (flags or "")
+        self._parked = blocked and self._words[0] not in ("WAIT", "WAITAOF")
+        if blocked and self._leaving:
             self.end()
 
     @property

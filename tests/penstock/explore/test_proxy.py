@@ -124,6 +124,16 @@ def test_who_has_left_takes_nothing_that_comes_later(held: Held) -> None:
     assert held.server.ask("LLEN", "jobs") == 1
 
 
+def test_who_waits_for_replicas_is_busy_until_it_leaves(held: Held) -> None:
+    with connected(held.address) as worker:
+        worker.sendall(SET + b"*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n")
+        held.release()
+        held.release()
+        [told] = held.ask("FAULT", "REST", "ann", "UNTIL", "idle", "TIMEOUT", 20)["workers"]
+        assert told["state"] == "busy"
+    assert held.rest()[0] == "gone"
+
+
 def test_closing_a_port_ends_what_waits_there(held: Held) -> None:
     with connected(held.address) as worker, connected(held.address) as other:
         worker.sendall(BLPOP)
@@ -159,6 +169,17 @@ def test_a_long_reply_and_pushes_pass_as_they_are(held: Held) -> None:
             while not read.done():
                 assert held.rest("idle")[0] == "idle"
             assert read.result() == push
+
+
+def test_closing_a_port_waits_for_nobody_who_does_not_read(held: Held) -> None:
+    held.server.ask("SET", "long", "x" * 20_000_000)
+    with connected(held.address) as worker:
+        worker.sendall(b"*2\r\n$3\r\nGET\r\n$4\r\nlong\r\n")
+        held.release()
+        [told] = held.ask("FAULT", "REST", "ann", "UNTIL", "idle", "TIMEOUT", 20)["workers"]
+        assert told["state"] == "busy"
+        held.ask("PORT", "CLOSE", "ann")
+        assert held.rest() == ("gone", [])
 
 
 def test_a_subscriber_is_idle(held: Held) -> None:
