@@ -189,6 +189,8 @@ def _explore(options: argparse.Namespace, workers: dict[str, Command]) -> int:
         raise PenstockError(f"{text} sends no command to strike: does it use REDIS_URL?")
     if report and len(named) > 1:
         report = "\n".join([report, *(f"  {name}: {text}" for name, text in named.items())])
+    if report and isinstance(server, ForeignServer):
+        report = f"{report}\n  on {server.name}, whose clock shows the real time"
     if options.json:
         print(json_line({**row(" -- ".join(named.values()), found), "report": report}))
     else:

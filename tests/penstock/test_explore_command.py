@@ -395,7 +395,10 @@ def test_done_is_asked_of_the_same_server(
     fill = shlex.join(program("fill", FILL))
     options = ("--prepare", fill, "--done-when-acknowledged", "s", "g", "--only", "crash-after@0")
     worker = program("worker", WAITING)
-    assert explore(worker, "--server", own.url, *options) == explore(worker, *options)
+    status, out, err = explore(worker, *options)
+    place = own.url.removeprefix("redis://")
+    told = f"  on database 0 of {place}, whose clock shows the real time\n"
+    assert explore(worker, "--server", own.url, *options) == (status, out + told, err)
 
 
 @pytest.mark.parametrize(
