@@ -2,7 +2,7 @@
 tests in any language.
 
 A worker is a command; what prepares the data and what checks them are scripts. All of them have
-the URL of a server that runs for them alone in REDIS_URL.
+the URL of a server in REDIS_URL: of one that runs for them alone, or of a Redis that somebody has.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Any, Final
 
+from penstock.client.errors import ClientError
+from penstock.explore.foreign import ForeignServer
 from penstock.explore.results import Unexplorable
-from penstock.explore.scenarios import parsed
+from penstock.explore.scenarios import LOSING, faults_of, parsed
 from penstock.explore.schedules import parsed_schedule
 from penstock.explore.tables import row
-from penstock.terminal import json_line, shown_lines
+from penstock.terminal import Parser, json_line, shown_lines
 from penstock.testing import exploring
 from penstock.testing.control import PenstockError
 from penstock.testing.server import PenstockServer
@@ -36,10 +38,17 @@ NAMES: Final = ("ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal")
 EPILOG: Final = """\
 penstock explore crashes --prepare fill.sh --check check.sh -- node worker.mjs
 penstock explore orders --prepare fill.sh --check check.sh -- node buyer.mjs -- ./seller.sh
+penstock explore crashes --server redis://127.0.0.1:6379/9 --check check.sh -- node worker.mjs
 
 A script is a file, or a line for the shell. A worker is a command, or such a file; it has to
 connect to REDIS_URL. The exit status is 0 if all ends right, 1 with a report if something ends
 wrong, and 2 if that cannot be told.
+
+A Redis or Valkey of your own (--server) has nothing else to do meanwhile. Its database is emptied
+for each try and at the end; other databases, functions, users and known scripts stay as they are.
+Time passes there for keys that expire, for pending entries, and for blocking commands; the server's
+clock shows the real time: TIME, IDs of entries, fields that expire. No write can be lost there, so
+there are no kinds failover and power-cut.
 """
 
 Command = Sequence[str]
@@ -48,6 +57,8 @@ Command = Sequence[str]
 Options = dict[str, Any]
 """What is given by name."""
 
+AnyServer = PenstockServer | ForeignServer
+
 
 def main(args: Sequence[str]) -> int:
     """Runs the tool with the arguments behind its name; returns the exit status."""
@@ -55,7 +66,7 @@ def main(args: Sequence[str]) -> int:
     options = _parser().parse_args(args[:at])
     try:
         return _explore(options, options.workers(options, args[at + 1 :]))
-    except (PenstockError, Unexplorable, ValueError) as error:
+    except (PenstockError, ClientError, Unexplorable, ValueError) as error:
         print(f"penstock explore: {shown_lines(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -66,7 +77,7 @@ def main(args: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="penstock explore",
         description="Tries what may happen to workers, and checks what is left then.",
         epilog=EPILOG,
@@ -110,6 +121,9 @@ def _add_scripts(form: argparse.ArgumentParser) -> None:
     right = "ends with 0 if what is left is right"
     form.add_argument("--prepare", metavar="SCRIPT", help=made)
     form.add_argument("--check", metavar="SCRIPT", required=True, help=right)
+    where = "runs on this Redis or Valkey, in an empty database: redis://[user:password@]host/9"
+    form.add_argument("--server", metavar="URL", help=where)
+    form.add_argument("--flush", action="store_true", help="delete what is in that database")
 
 
 def _add_bounds(form: argparse.ArgumentParser, unit: str, example: str) -> None:
@@ -131,8 +145,11 @@ def _preemptions(text: str) -> int | None:
 def _one_worker(options: argparse.Namespace, words: Sequence[str]) -> dict[str, Command]:
     if not words:
         options.form.error("the command of the worker is missing: ... -- node worker.mjs")
+    faults = set(faults_of(options.kinds.split(",")))
     if options.only:
-        parsed(options.only)
+        faults |= {fault.kind for fault in parsed(options.only).faults}
+    if options.server and (losing := sorted(faults & LOSING)):
+        raise ValueError(f"{losing[0]} undoes writes, which no other server than Penstock can do")
     return {"worker": words}
 
 
@@ -162,7 +179,7 @@ def _several_workers(options: argparse.Namespace, words: Sequence[str]) -> dict[
 def _explore(options: argparse.Namespace, workers: dict[str, Command]) -> int:
     again = "penstock ... --only"
     exploring.session = exploring.ExploringSession(options.only, progress=_show, again=again)
-    with PenstockServer(command=[sys.executable, "-m", "penstock"]) as server:
+    with _server(options) as server:
         report = _report(server, options, workers)
     _show("")
     [found] = exploring.session.take()
@@ -172,6 +189,8 @@ def _explore(options: argparse.Namespace, workers: dict[str, Command]) -> int:
         raise PenstockError(f"{text} sends no command to strike: does it use REDIS_URL?")
     if report and len(named) > 1:
         report = "\n".join([report, *(f"  {name}: {text}" for name, text in named.items())])
+    if report and isinstance(server, ForeignServer):
+        report = f"{report}\n  on {server.name}, whose clock shows the real time"
     if options.json:
         print(json_line({**row(" -- ".join(named.values()), found), "report": report}))
     else:
@@ -179,9 +198,15 @@ def _explore(options: argparse.Namespace, workers: dict[str, Command]) -> int:
     return int(bool(report))
 
 
-def _report(
-    server: PenstockServer, options: argparse.Namespace, workers: dict[str, Command]
-) -> str:
+def _server(options: argparse.Namespace) -> AnyServer:
+    if options.server:
+        return ForeignServer(options.server, options.flush)
+    if options.flush:
+        raise ValueError("--flush is about the database that --server names")
+    return PenstockServer(command=[sys.executable, "-m", "penstock"])
+
+
+def _report(server: AnyServer, options: argparse.Namespace, workers: dict[str, Command]) -> str:
     """Return the report of what ends wrong; empty if nothing does."""
     processes = {name: server.explore.process(*_command(words)) for name, words in workers.items()}
     shared = {
@@ -200,7 +225,7 @@ def _report(
 
 
 def _crashes(
-    server: PenstockServer, options: argparse.Namespace, workers: Options, shared: Options
+    server: AnyServer, options: argparse.Namespace, workers: Options, shared: Options
 ) -> None:
     groups = options.done_when_acknowledged
     done = groups and (lambda _: not any(unfinished(server.ask, *pair) for pair in groups))
@@ -208,7 +233,7 @@ def _crashes(
 
 
 def _orders(
-    server: PenstockServer, options: argparse.Namespace, workers: Options, shared: Options
+    server: AnyServer, options: argparse.Namespace, workers: Options, shared: Options
 ) -> None:
     server.explore.orders(preemptions=options.preemptions, **shared, **workers)
 

@@ -6,15 +6,15 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from redis import Redis
 
 from penstock.explore.footprints import EVERYTHING, NOTHING, Footprint
 from penstock.explore.results import Unexplorable
 from penstock.explore.traces import WITHOUT_EFFECT, Call
+from penstock.testing.conditions import ServerClock
 from penstock.testing.control import Ask, PenstockError
-from penstock.testing.tools import Tools
 
 Check = Callable[[Any], object]
 """A function of a client: prepares, asserts, or tells whether something holds."""
@@ -29,6 +29,19 @@ _WITHOUT_KEYS: Final = frozenset({"ECHO", "TIME", *WITHOUT_EFFECT})
 """Commands without keys whose place among others does not matter."""
 
 
+class ExploredServer(Protocol):
+    """A server that workers can be explored with."""
+
+    clock: ServerClock
+
+    @property
+    def url(self) -> str:
+        """Return ``redis://host:port``, as client libraries take it."""
+
+    def ask(self, *words: str | int) -> Any:
+        """Return the reply to a command; raises :class:`PenstockError` if that is an error."""
+
+
 class Bench:
     """A server that is put back to what ``prepare`` leaves, as often as is wanted.
 
@@ -36,7 +49,7 @@ class Bench:
     needed there.
     """
 
-    def __init__(self, server: Tools, prepare: Check | None) -> None:
+    def __init__(self, server: ExploredServer, prepare: Check | None) -> None:
         self.url = server.url
         if not self.url.startswith("redis://"):
             raise ValueError("workers are explored over connections without TLS, redis://")

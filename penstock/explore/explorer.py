@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final, cast
 
-from penstock.explore.bench import Bench
+from penstock.explore.bench import Bench, ExploredServer
 from penstock.explore.coroutines import (
     RunningCoroutine,
     is_coroutine_function,
@@ -28,17 +28,17 @@ from penstock.explore.sleeping import sleeps_replaced
 from penstock.explore.turns import OrderWorker
 from penstock.testing import exploring
 from penstock.testing.exploring import AnyWorker, Work
-from penstock.testing.tools import Tools
 
 DEEPEST: Final = 3
 """How many faults there may be in one scenario."""
 
 
 class Explorer(exploring.Explore):
-    """Explores workers of a server."""
+    """Explores workers of a server; ``bench`` is how that is put back, and moves time."""
 
-    def __init__(self, server: Tools) -> None:
+    def __init__(self, server: ExploredServer, bench: type[Bench] = Bench) -> None:
         self._server = server
+        self._bench = bench
         self._session = exploring.session
 
     def crashes(
@@ -70,7 +70,7 @@ class Explorer(exploring.Explore):
         first = _worker(worker)
         other = first if recover is None else _worker(recover)
         ignored = leaks_ignored(worker, recover)
-        with sleeps_replaced(), ignored, Bench(self._server, prepare) as bench:
+        with sleeps_replaced(), ignored, self._bench(self._server, prepare) as bench:
             crashes = Crashes(bench, first, other, invariant, done, self._session.progress)
             try:
                 return crashes.explore(faults, bounds)
@@ -111,7 +111,7 @@ class Explorer(exploring.Explore):
         only = "" if is_scenario(text) else text
         bounds = OrderBounds(preemptions, most, seconds, seed, only, self._session.again)
         ignored = leaks_ignored(*workers.values())
-        with sleeps_replaced(), ignored, Bench(self._server, prepare) as bench:
+        with sleeps_replaced(), ignored, self._bench(self._server, prepare) as bench:
             turns = {name: _turns(name, work, bench) for name, work in workers.items()}
             system = LiveOrders(bench, turns, invariant)
             orders = Orders(system, list(workers), self._session.progress)

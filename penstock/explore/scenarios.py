@@ -39,7 +39,7 @@ CRASHES: Final = frozenset(KINDS["crash"])
 
 _AFTER: Final = frozenset({CRASH_AFTER, CONNECTION_AFTER})
 
-_LOSING: Final = frozenset({FAILOVER, POWER_CUT})
+LOSING: Final = frozenset({FAILOVER, POWER_CUT})
 """The faults that undo writes."""
 
 ALLOWED: Final = f"{', '.join(KINDS)}, or one of {', '.join(FAULTS)}"
@@ -112,7 +112,7 @@ def points(calls: Sequence[Call], kinds: Sequence[str], first: int = 0) -> Itera
             for kind in kinds:
                 if kind in _AFTER and call.reads:
                     continue
-                if kind in _LOSING and not written:
+                if kind in LOSING and not written:
                     continue
                 # What is lost before EXEC is what is lost before its MULTI.
                 if kind not in _AFTER and call.name == "EXEC" and _was_queued(calls, k):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,12 +21,11 @@ LONGEST_WORD: Final = 60
 LONGEST_COMMAND: Final = 150
 """How many characters of a command are shown."""
 
-_WAITS: Final[Mapping[str, str]] = {"XREAD": "BLOCK", "XREADGROUP": "BLOCK"}
-"""The commands that wait only with an option, and that option."""
-
-_ALWAYS_WAIT: Final = frozenset(
-    {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN"}
-)
+_TIMEOUT_AT: Final = {
+    **dict.fromkeys(("BLMPOP", "BZMPOP"), 1),
+    **dict.fromkeys(("BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN"), -1),
+}
+"""The commands that always wait, and where their timeout stands."""
 
 _VARYING: Final = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?"
@@ -74,9 +73,20 @@ def _cut(text: str, length: int) -> str:
 
 def waits(words: Sequence[str]) -> bool:
     """Whether a command may wait for what others do."""
-    name = words[0].upper()
-    option = _WAITS.get(name)
-    return name in _ALWAYS_WAIT or (option is not None and option in map(str.upper, words))
+    return timeout_at(words) is not None
+
+
+def timeout_at(words: Sequence[str]) -> int | None:
+    """Return where the timeout stands of a command that may wait; ``None`` for another one."""
+    name, place = words[0].upper(), 1
+    if name not in ("XREAD", "XREADGROUP"):
+        at = _TIMEOUT_AT.get(name)
+        return None if at is None else at % len(words)
+    while place < len(words) and (word := words[place].upper()) != "STREAMS":
+        if word == "BLOCK":
+            return place + 1
+        place += 3 if word == "GROUP" else 1
+    return None
 
 
 @dataclass(frozen=True)

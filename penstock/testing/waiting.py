@@ -132,17 +132,18 @@ def _busy_groups(ask: Ask) -> str:
     found = [
         f"{group!r} of {stream!r} in database {db}: {left}"
         for db, ask_in in ((db, partial(ask, db=db)) for db in numbers)
-        for stream in _streams(ask_in)
+        for stream in all_keys(ask_in, "TYPE", "stream")
         for group in groups_of(ask_in, stream)
         if (left := unfinished(ask_in, stream, group))
     ]
     return "; ".join(found[:SHOWN]) + ("; ..." if len(found) > SHOWN else "")
 
 
-def _streams(ask: Ask) -> list[str]:
+def all_keys(ask: Ask, *options: str) -> list[str]:
+    """Return all keys of a database, or those that SCAN finds with these options."""
     found, cursor = list[str](), "0"
     while True:
-        cursor, keys = ask("SCAN", cursor, "TYPE", "stream", "COUNT", 1000)
+        cursor, keys = ask("SCAN", cursor, "COUNT", 1000, *options)
         found += keys
         if cursor == "0":
             return found

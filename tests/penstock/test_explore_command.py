@@ -6,16 +6,18 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from penstock import explore_command
 from penstock.explore_command import main
-from penstock.testing import exploring
+from penstock.testing import RemoteServer, exploring
 from tests.penstock.explore.processes import CLIENT, MENDED, ONCE, WAITING
+from tests.support.ports import free_port
 from tests.support.process import ROOT
+from tests.support.servers import PenstockThread
 
 COUNTED_ONCE = """
 total = ask("GET", "total")
@@ -347,6 +349,89 @@ def test_a_worker_that_sends_nothing_has_no_orders(
     told = "penstock explore: bob, true, sends no command: does it use REDIS_URL?\n"
     worker = program("worker", LOOK_THEN_TAKE)
     assert explore_orders([worker, ["true"]]) == (2, "", told)
+
+
+# --- a server of one's own ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def own() -> Iterator[RemoteServer]:
+    """A server without DEBUG."""
+    with PenstockThread() as server, RemoteServer(server.url) as own:
+        yield own
+
+
+def test_a_server_of_ones_own_is_explored_and_empty_afterwards(
+    explore: Explore, explore_orders: Explore, program: Programs, own: RemoteServer
+) -> None:
+    options = ("--server", own.url)
+    worker, buyer = program("worker", ONCE), program("buyer", LOOK_THEN_TAKE)
+    status, out, err = explore(worker, *options)
+    told = "2 of 5 scenarios end wrong. The first: crash-after@1"
+    assert (status, out.splitlines()[0], err) == (1, told, "")
+    assert explore(program("mended", MENDED), *options) == (0, "2 scenarios\n", "")
+    status, out, err = explore_orders([buyer, buyer], *options)
+    told = "2 of 4 orders with at most 1 preemption end wrong. The first: abba"
+    assert (status, out.splitlines()[0], err) == (1, told, "")
+    assert own.ask("DBSIZE") == 0
+
+
+def test_keys_are_kept_unless_they_may_go(
+    explore: Explore, program: Programs, own: RemoteServer
+) -> None:
+    own.ask("SET", "precious", "1")
+    worker = program("worker", MENDED)
+    status, out, err = explore(worker, "--server", own.url)
+    assert (status, out) == (2, "")
+    assert "has 1 key, which would be deleted: name an empty database, or allow" in err
+    assert own.ask("GET", "precious") == "1"
+    assert explore(worker, "--server", own.url, "--flush") == (0, "2 scenarios\n", "")
+    assert own.ask("DBSIZE") == 0
+
+
+def test_done_is_asked_of_the_same_server(
+    explore: Explore, program: Programs, own: RemoteServer
+) -> None:
+    fill = shlex.join(program("fill", FILL))
+    options = ("--prepare", fill, "--done-when-acknowledged", "s", "g", "--only", "crash-after@0")
+    worker = program("worker", WAITING)
+    status, out, err = explore(worker, *options)
+    place = own.url.removeprefix("redis://")
+    told = f"  on database 0 of {place}, whose clock shows the real time\n"
+    assert explore(worker, "--server", own.url, *options) == (status, out + told, err)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--kinds failover", "failover undoes writes, which no other server than Penstock can do"),
+        ("--kinds crash,power-cut", "power-cut undoes writes, which no other server than "),
+        ("--only power-cut@1", "power-cut undoes writes, which no other server than "),
+        ("--server rediss://u:secret@localhost", "workers are explored on one server without TLS"),
+        ("--server redis://u:secret@h:x", "the URL is one with a bad port, database or host; "),
+        ("--server  --flush", "--flush is about the database that --server names"),
+    ],
+)
+def test_what_a_server_of_ones_own_cannot_do_is_told(
+    explore: Explore, program: Programs, own: RemoteServer, options: str, told: str
+) -> None:
+    words = ("--server", own.url, *options.split(" "))
+    status, out, err = explore(program("worker", MENDED), *words)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"penstock explore: {told}")
+    assert "secret" not in err
+
+
+def test_a_server_that_is_not_there_is_told(explore: Explore, program: Programs) -> None:
+    place = f"127.0.0.1:{free_port()}"
+    told = f"penstock explore: database 0 of {place} can't be reached: Connection refused\n"
+    assert explore(program("worker", MENDED), "--server", f"redis://{place}") == (2, "", told)
+
+
+def test_no_password_is_shown_of_what_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["crashes", "--check", "true", "--sever", "redis://u:secret@h", "--", "true"])
+    assert "secret" not in capsys.readouterr().err
 
 
 # --- another language -------------------------------------------------------------------------
