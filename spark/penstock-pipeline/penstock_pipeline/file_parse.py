@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -171,6 +172,14 @@ def _column(table: Table, name: str, value: Any, format: str | None) -> Column:
     return Column(name, type_, origin or name, required, form, expect)
 
 
+_VARYING: Final = re.compile(
+    r"\b(?:current_(?:date|timestamp|time)\b|localtimestamp\b|(?:curdate|now|rand|randn|random|uuid)\b"
+    r"(?=\s*\())",
+    re.IGNORECASE,
+)
+"""What SQL asks the clock or chance with."""
+
+
 def read_expectation(table: Table, allowed: tuple[str, ...]) -> Expectation | None:
     """What rows are expected to be; None without ``expect``."""
     condition = Raw("expect").read(table)
@@ -182,6 +191,12 @@ def read_expectation(table: Table, allowed: tuple[str, ...]) -> Expectation | No
         return None
     if not condition.strip():
         table.wrong("expect", "is empty")
+    if found := _VARYING.search(condition):
+        table.wrong(
+            "expect",
+            f"has '{found[0]}', so that queries and repeated batches would judge otherwise; "
+            "compare with 'timestamp', the time in the ID of an entry",
+        )
     return Expectation(condition.strip(), otherwise.read(table))
 
 

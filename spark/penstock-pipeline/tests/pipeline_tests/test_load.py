@@ -253,6 +253,10 @@ PARSE_PROBLEMS = [
          "7: parse.columns.a.format: is 'yyyy'; in avro allowed: epoch_s, epoch_ms, epoch_us, "
          "epoch_d"),
         ('columns.a = {type = "int", expect = " "}', "4: parse.columns.a.expect: is empty"),
+        *((f'columns.a = {{type = "timestamp", expect = "a < {text}"}}',
+           f"4: parse.columns.a.expect: has '{name}', so that queries and repeated batches would "
+           "judge otherwise; compare with 'timestamp', the time in the ID of an entry")
+          for text, name in (("now()", "now"), ("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"))),
         ('columns.a = {type = "int", otherwise = "drop"}',
          "4: parse.columns.a.otherwise: needs 'expect' beside it: a condition of SQL"),
         ('columns.a = {type = "int", expect = "a > 0", otherwise = "droop"}',
