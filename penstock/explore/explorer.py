@@ -14,6 +14,7 @@ from penstock.explore.coroutines import (
     require_no_loop,
 )
 from penstock.explore.crashes import Bounds, Crashes
+from penstock.explore.forks import fork_servers
 from penstock.explore.function_lives import FunctionWorker
 from penstock.explore.function_turns import FunctionTurns
 from penstock.explore.held_lives import HeldWorker
@@ -70,7 +71,12 @@ class Explorer(exploring.Explore):
         first = _worker(worker)
         other = first if recover is None else _worker(recover)
         ignored = leaks_ignored(worker, recover)
-        with sleeps_replaced(), ignored, self._bench(self._server, prepare) as bench:
+        with (
+            sleeps_replaced(),
+            fork_servers(),
+            ignored,
+            self._bench(self._server, prepare) as bench,
+        ):
             crashes = Crashes(bench, first, other, invariant, done, self._session.progress)
             try:
                 return crashes.explore(faults, bounds)
@@ -111,7 +117,12 @@ class Explorer(exploring.Explore):
         only = "" if is_scenario(text) else text
         bounds = OrderBounds(preemptions, most, seconds, seed, only, self._session.again)
         ignored = leaks_ignored(*workers.values())
-        with sleeps_replaced(), ignored, self._bench(self._server, prepare) as bench:
+        with (
+            sleeps_replaced(),
+            fork_servers(),
+            ignored,
+            self._bench(self._server, prepare) as bench,
+        ):
             turns = {name: _turns(name, work, bench) for name, work in workers.items()}
             system = LiveOrders(bench, turns, invariant)
             orders = Orders(system, list(workers), self._session.progress)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 from penstock.explore.bench import Bench
+from penstock.explore.forks import ForkedProcess, fork_server
 from penstock.explore.reins import Reins
 from penstock.explore.results import Unexplorable
 
@@ -45,10 +46,12 @@ class ProcessCommand:
     def __str__(self) -> str:
         return shlex.join(self.command)
 
-    def start(self, url: str, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    def start(self, url: str, errors: IO[bytes]) -> subprocess.Popen[bytes] | ForkedProcess:
         """Starts it in a group of its own; raises :class:`Unexplorable` if that cannot be."""
         environment = {**os.environ, **self.env, VARIABLE: url}
         try:
+            if server := fork_server(id(self), self.command, self.cwd, environment):
+                return server.start(url, errors)
             return subprocess.Popen(
                 self.command,
                 cwd=self.cwd,

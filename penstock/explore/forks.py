@@ -1,0 +1,107 @@
+"""Lives of Python scripts without the time that their imports take: each is forked from a process
+that has made them (:mod:`.forking`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Final
+
+FORKING: Final = Path(__file__).with_name("forking.py")
+
+
+class ForkServer:
+    """The process that others are forked from."""
+
+    def __init__(
+        self, command: Sequence[str], cwd: str | None, environment: Mapping[str, str]
+    ) -> None:
+        self.process = subprocess.Popen(
+            [command[0], str(FORKING), *command[1:]],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        self.can_fork = bool(self._reply())
+        """Whether the script is one whose lives may be forked."""
+
+    def ask(self, *words: str | int) -> Any:
+        """Return what the process answers; ``None`` if it has ended."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.write(json.dumps(words) + "\n")
+            self.process.stdin.flush()
+        return self._reply()
+
+    def _reply(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def start(self, url: str, errors: IO[bytes]) -> ForkedProcess:
+        """Starts a life."""
+        path = f"/proc/{os.getpid()}/fd/{errors.fileno()}"
+        return ForkedProcess(self, self.ask("start", url, path))
+
+    def close(self) -> None:
+        """Ends it."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class ForkedProcess:
+    """A life: as much of :class:`subprocess.Popen` as is asked of it."""
+
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self._server = server
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it has ended; ``None`` while it runs."""
+        return self._ended("poll")
+
+    def wait(self) -> int | None:
+        """Return how it has ended, when it has."""
+        return self._ended("wait")
+
+    def _ended(self, action: str) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._server.ask(action, self.pid)
+        return self.returncode
+
+
+_servers: Final[dict[int, ForkServer]] = {}
+"""Those of an exploration, by the identity of their command."""
+
+
+@contextmanager
+def fork_servers() -> Iterator[None]:
+    """Ends those that were started within."""
+    try:
+        yield
+    finally:
+        while _servers:
+            _servers.popitem()[1].close()
+
+
+def fork_server(
+    key: int, command: Sequence[str], cwd: str | None, environment: Mapping[str, str]
+) -> ForkServer | None:
+    """Return what forks the lives of a command; ``None`` if it is no Python script, or one that
+    cannot be forked."""
+    is_script = os.path.basename(command[0]).startswith("python") and command[1:2]
+    if sys.platform != "linux" or not is_script or not command[1].endswith(".py"):
+        return None
+    if key not in _servers:
+        _servers[key] = ForkServer(command, cwd, environment)
+    return _servers[key] if _servers[key].can_fork else None
