@@ -182,7 +182,8 @@ def said(check: Check | None, client: Any) -> str:
     except Unexplorable:
         raise
     except AssertionError as error:
-        return str(error) or "the invariant does not hold"
+        # Behind a text of its own pytest adds what the assertion is.
+        return str(error).partition("\nassert ")[0] or "the invariant does not hold"
     if answer is False:
         return "the invariant does not hold"
     return answer if isinstance(answer, str) else ""

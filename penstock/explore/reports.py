@@ -9,17 +9,6 @@ from penstock.explore.results import CrashOutcome, ExplorationResult, Life, Orde
 from penstock.explore.scenarios import PlannedFault, Scenario
 from penstock.explore.traces import Call, Divergence
 
-MEANINGS: Final = {
-    "crash-before": "not executed",
-    "crash-after": "executed, its reply lost",
-    "connection-before": "not executed, the connection lost",
-    "connection-after": "executed, its reply lost with the connection",
-    "stall": "held until another life had done its work",
-    "failover": "not executed, the last write and the connections lost",
-    "power-cut": "not executed, all writes and the connections lost",
-}
-"""What each fault does to the command that it strikes."""
-
 CALLS_BEFORE: Final = 3
 """How many commands before a fault are shown."""
 
@@ -97,7 +86,7 @@ def _around(life: Life) -> Iterator[str]:
 def _line(k: int, call: Call, fault: PlannedFault | None = None) -> str:
     if fault is None:
         return f"    {k:5} {call}"
-    return f"  > {k:5} {call}      {fault.kind}: {MEANINGS[fault.kind]}"
+    return f"  > {k:5} {call}      {fault.meaning}"
 
 
 def _calls_at_end(life: Life) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from penstock.explore.scenarios import PlannedFault, Scenario
@@ -59,6 +60,16 @@ class CrashOutcome:
             for number, life in enumerate(self.lives, 1)
             for call in life.calls
         ]
+
+    @property
+    def marks(self) -> dict[int, str]:
+        """What struck commands, by their places among :attr:`lanes`."""
+        begins = accumulate((len(life.calls) for life in self.lives), initial=0)
+        return {
+            begin + fault.k: fault.meaning
+            for begin, life in zip(begins, self.lives, strict=False)
+            for fault in life.faults
+        }
 
 
 @dataclass(frozen=True)

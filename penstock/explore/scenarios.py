@@ -44,6 +44,17 @@ LOSING: Final = frozenset({FAILOVER, POWER_CUT})
 
 ALLOWED: Final = f"{', '.join(KINDS)}, or one of {', '.join(FAULTS)}"
 
+MEANINGS: Final = {
+    CRASH_BEFORE: "not executed",
+    CRASH_AFTER: "executed, its reply lost",
+    CONNECTION_BEFORE: "not executed, the connection lost",
+    CONNECTION_AFTER: "executed, its reply lost with the connection",
+    STALL: "held until another life had done its work",
+    FAILOVER: "not executed, the last write and the connections lost",
+    POWER_CUT: "not executed, all writes and the connections lost",
+}
+"""What each fault does to the command that it strikes."""
+
 _FAULT: Final = re.compile(rf"({'|'.join(FAULTS)})@(\d+)")
 
 
@@ -56,6 +67,11 @@ class PlannedFault:
 
     def __str__(self) -> str:
         return f"{self.kind}@{self.k}"
+
+    @property
+    def meaning(self) -> str:
+        """Return what it does to its command: ``crash-after: executed, its reply lost``."""
+        return f"{self.kind}: {MEANINGS[self.kind]}"
 
 
 @dataclass(frozen=True)

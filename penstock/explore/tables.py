@@ -23,7 +23,8 @@ pre { white-space: pre-wrap }
 
 
 def row(test: str, exploration: Exploration) -> Row:
-    """Return the table of an exploration of a test; the commands of those that ended wrong."""
+    """Return the table of an exploration of a test; the commands of those that ended wrong, each
+    with who sent it, and with the fault that struck it, if one did."""
     return {
         "test": test,
         "summary": exploration.summary,
@@ -35,11 +36,19 @@ def row(test: str, exploration: Exploration) -> Row:
             {
                 "id": outcome.id,
                 "wrong": outcome.wrong,
-                **({"commands": [list(pair) for pair in outcome.lanes]} if outcome.wrong else {}),
+                **({"commands": _commands(outcome)} if outcome.wrong else {}),
             }
             for outcome in exploration.outcomes
         ],
     }
+
+
+def _commands(outcome: Any) -> list[list[str]]:
+    marks = getattr(outcome, "marks", {})
+    return [
+        [*pair, marks[place]] if place in marks else [*pair]
+        for place, pair in enumerate(outcome.lanes)
+    ]
 
 
 def as_json(rows: Sequence[Row]) -> str:
@@ -88,10 +97,11 @@ def _section(each: Row) -> Iterator[str]:
 
 def _lanes(commands: Sequence[Sequence[str]]) -> Iterator[str]:
     """Return a column for each worker or life, a line for each command."""
-    names = list(dict.fromkeys(name for name, _ in commands))
+    names = list(dict.fromkeys(command[0] for command in commands))
     yield "<table><tr>" + "".join(f"<th>{escape(name)}" for name in names)
-    for name, command in commands:
+    for name, command, *marks in commands:
         before = "<td>" * names.index(name)
         after = "<td>" * (len(names) - names.index(name) - 1)
-        yield f"<tr>{before}<td><code>{escape(command)}</code>{after}"
+        struck = "".join(f'<br><span class="wrong">{escape(mark)}</span>' for mark in marks)
+        yield f"<tr>{before}<td><code>{escape(command)}</code>{struck}{after}"
     yield "</table>"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from penstock.explore.results import ExplorationResult, OrderOutcome
+from penstock.explore.results import CrashOutcome, ExplorationResult, Life, OrderOutcome
+from penstock.explore.scenarios import PlannedFault, Scenario
 from penstock.explore.tables import as_html, as_json, row
+from penstock.explore.traces import Call
 
 LANES = [("ann", "GET stock"), ("bob", "SET note <b>")]
 EXPLORATION = ExplorationResult(
@@ -36,6 +38,16 @@ def test_a_row_has_the_commands_of_what_ended_wrong() -> None:
             },
         ],
     }
+
+
+def test_a_command_that_was_struck_is_marked() -> None:
+    fault = PlannedFault("crash-after", 1)
+    lives = [Life([Call(("GET", "a")), Call(("SET", "a", "1"))], [fault]), Life([])]
+    found = ExplorationResult("scenarios", outcomes=[CrashOutcome(Scenario((fault,)), lives, "no")])
+    (outcome,) = row("test", found)["outcomes"]
+    mark = "crash-after: executed, its reply lost"
+    assert outcome["commands"] == [["life 1", "GET a"], ["life 1", "SET a 1", mark]]
+    assert f'SET a 1</code><br><span class="wrong">{mark}</span>' in as_html([row("test", found)])
 
 
 def test_json_has_all_rows() -> None:
