@@ -17,7 +17,7 @@ from penstock.explore.scenarios import KINDS
 from tests.conformance.reference import RealServer
 from tests.docs.markdown import shell_lines
 from tests.plugin.conftest import Installation, Project
-from tests.plugin.test_languages import NODE, REDIGO
+from tests.plugin.test_languages import NODE, REDIGO, run, write_files
 from tests.replication.nodes import program_of
 from tests.support.process import ROOT
 
@@ -28,6 +28,7 @@ FILES = dict(
 )
 
 GO = ROOT / "examples" / "explore" / "worker.go"
+JAVA = GO.with_name("Worker.java")
 
 SHOWN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
@@ -71,6 +72,9 @@ def test_workers_in_each_language_are_found_to_be_wrong_from_a_shell(
     if "./worker" in command:
         shutil.copy(GO, tmp_path)
         _build(tmp_path)
+    if "java Worker" in command:
+        shutil.copy(JAVA, tmp_path)
+        run(["javac", *write_files("java", "java", tmp_path), JAVA.name], tmp_path)
     (tmp_path / "node_modules").symlink_to(NODE)
     ended = _run(command, installation, tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "")
@@ -133,6 +137,9 @@ def _require_tools(command: str) -> None:
         pytest.skip(
             "needs Go and redigo: apt-get install golang-go golang-github-gomodule-redigo-dev"
         )
+
+    if "java Worker" in command and shutil.which("javac") is None:
+        pytest.skip("needs a JDK: apt-get install default-jdk-headless")
 
 
 def _build(folder: Path) -> None:
