@@ -278,7 +278,7 @@ class Watched:
         rules = (
             f"port {self.port}\nrequirepass guard\n"
             f"sentinel monitor main 127.0.0.1 {self.primary.port} 1\n"
-            "sentinel down-after-milliseconds main 200\nsentinel failover-timeout main 1000\n"
+            "sentinel down-after-milliseconds main 600000\nsentinel failover-timeout main 1000\n"
         )
         (folder / "sentinel.conf").write_text(rules)
         command = [program, "sentinel.conf", "--sentinel"]
@@ -306,6 +306,8 @@ class Watched:
         with redis.Redis(port=self.primary.port) as client:
             wait_until(lambda: client.wait(1, 1000) == 1)
         self.primary.process.kill()
+        # Only now: one that had to wait for the processor would be taken for one that is gone.
+        self._sentinel.sentinel_set("main", "down-after-milliseconds", 200)
         wait_until(self._has_successor)
         return redis.Redis(port=self.replica.port)
 
