@@ -23,6 +23,7 @@ PAGES: Final = {
     "server/web/html/static/icon.svg": "images/icon.svg",
     "examples/compose/compose.yaml": "examples/compose.yaml",
     "examples/explore/worker.go": "examples/worker.go",
+    "examples/explore/Worker.java": "examples/Worker.java",
     "examples/kubernetes/server.yaml": "examples/server.yaml",
     "spark/pyspark-redis-streams/docs/data-source.md": "reference/data-source.md",
     "spark/pyspark-redis-streams/docs/spark.md": "spark.md",
