@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -17,6 +18,12 @@ KEPT: Final = 50
 
 _numbers = count(os.getpid())
 _kept: deque[socket.socket] = deque()
+
+
+@atexit.register
+def _close() -> None:
+    for keeper in _kept:
+        keeper.close()
 
 
 def free_port() -> int:
