@@ -6,11 +6,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
 
-from penstock_pipeline.errors import PipelineError
+from penstock_pipeline.decode.debezium import OP, debezium_decoder
+from penstock_pipeline.errors import PipelineError, Undecodable
 from penstock_pipeline.file_parse import OWN, RESERVED
 from penstock_pipeline.samples.cases import Entry
 from penstock_pipeline.terminal import plural
@@ -39,24 +41,38 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Proposed:
-    """How entries may be parsed; ``json`` is the field with JSON, None for plain fields."""
+    """How entries may be parsed: by keys of ``[parse]`` and their values, as TOML has them."""
 
     columns: tuple[Proposal, ...]
     samples: int
-    json: str | None = None
-    nulls: tuple[str, ...] = ()
+    parse: Mapping[str, str] = field(default_factory=dict)
 
 
 def propose(entries: Sequence[Entry]) -> Proposed:
     """The columns that entries suggest. Fields whose name is no text are left out."""
+    if rows := _changed_rows(entries):
+        columns = [*_members(rows), Proposal("op", "string", OP, len(entries))]
+        return Proposed(_named(columns), len(entries), {"format": '"debezium"'})
     values = _by_field(entries)
-    field = _json_field(values, len(entries))
-    if field is not None:
-        objects = [json.loads(value) for value in values[field]]
-        return Proposed(_named(_members(objects)), len(entries), field)
-    nulls = ("",) if any(b"" in found and set(found) != {b""} for found in values.values()) else ()
-    found = [_plain(name, given, bool(nulls)) for name, given in values.items()]
-    return Proposed(_named(found), len(entries), None, nulls)
+    origin = _json_field(values, len(entries))
+    if origin is not None:
+        objects = [json.loads(value) for value in values[origin]]
+        parse = {"json": quoted(_escaped(origin))}
+        return Proposed(_named(_members(objects)), len(entries), parse)
+    nulls = any(b"" in found and set(found) != {b""} for found in values.values())
+    found = [_plain(name, given, nulls) for name, given in values.items()]
+    return Proposed(_named(found), len(entries), {"nulls": '[""]'} if nulls else {})
+
+
+def _changed_rows(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The rows that change events of Debezium tell of, if all entries are such or tombstones."""
+    read = debezium_decoder()
+    try:
+        found = [read(entry.fields[-1][1]) for entry in entries]
+    except (Undecodable, IndexError):
+        return []
+    rows = ({n: v for n, v in row.items() if not n.startswith("__")} for row in found if row)
+    return [{n: float(v) if isinstance(v, Decimal) else v for n, v in row.items()} for row in rows]
 
 
 def _by_field(entries: Sequence[Entry]) -> dict[str, list[bytes]]:
@@ -237,13 +253,9 @@ def _lines(wanted: Wanted, proposed: Proposed) -> Iterator[str]:
     yield f"subscribe = [{quoted(_escaped(wanted.stream))}]"
     yield 'starting_offsets = "earliest"'
     yield ""
-    if proposed.json is not None or proposed.nulls:
+    if proposed.parse:
         yield "[parse]"
-    if proposed.json is not None:
-        yield f"json = {quoted(_escaped(proposed.json))}"
-    if proposed.nulls:
-        yield f"nulls = [{', '.join(map(quoted, proposed.nulls))}]"
-    if proposed.json is not None or proposed.nulls:
+        yield from (f"{key} = {value}" for key, value in proposed.parse.items())
         yield ""
     yield "[parse.columns]"
     for column in proposed.columns:
@@ -252,6 +264,8 @@ def _lines(wanted: Wanted, proposed: Proposed) -> Iterator[str]:
     yield "[dead_letters]"
     yield f"stream = {quoted(_escaped(f'{wanted.stream}-dead'))}"
     yield ""
+    if "format" in proposed.parse:
+        yield "# A table that follows the database's has keys, and delete_when = \"op = 'd'\"."
     yield "[[sink]]"
     yield from _sink(wanted.output)
     yield ""

@@ -173,6 +173,33 @@ def test_a_field_with_json_in_every_entry_is_parsed(tmp_path: Path) -> None:
     )
 
 
+def test_change_events_of_debezium_are_known_by_themselves(tmp_path: Path) -> None:
+    def event(op: str, place: str, row: dict[str, object]) -> str:
+        return json.dumps({"op": op, place: row, "source": {"lsn": 1}})
+
+    given = entries(
+        {'{"id":1}': event("c", "after", {"id": 1, "name": "Ann", "paid": 1.5})},
+        {'{"id":1}': event("d", "before", {"id": 1, "name": None, "paid": None})},
+        {'{"id":1}': "default"},
+    )
+    lines = made(tmp_path, given, "shop.public.customers").splitlines()
+    begin = lines.index("[parse]")
+    assert lines[begin : begin + 8] == [
+        "[parse]",
+        'format = "debezium"',
+        "",
+        "[parse.columns]",
+        'id_2 = { type = "bigint", from = "id" }  # in 2 of 3',
+        'name = "string"  # in 1 of 3',
+        'paid = "double"  # in 1 of 3',
+        'op = { type = "string", from = "__op" }',
+    ]
+    sink = lines.index("[[sink]]")
+    assert lines[sink - 1] == (
+        "# A table that follows the database's has keys, and delete_when = \"op = 'd'\"."
+    )
+
+
 @pytest.mark.parametrize("name", ['a "b" \\ c', "$x", "ä ö", "\n\t", "Stream", "FIELDS", "a.b"])
 def test_whatever_fields_and_streams_are_called_the_file_is_valid(
     tmp_path: Path, name: str
