@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from penstock.explore.results import Unexplorable
+
 FORKING: Final = Path(__file__).with_name("forking.py")
 
 
@@ -48,9 +50,12 @@ class ForkServer:
         return json.loads(line) if line else None
 
     def start(self, url: str, errors: IO[bytes]) -> ForkedProcess:
-        """Starts a life."""
+        """Starts a life; raises :class:`Unexplorable` if this process is gone."""
         path = f"/proc/{os.getpid()}/fd/{errors.fileno()}"
-        return ForkedProcess(self, self.ask("start", url, path))
+        number = self.ask("start", url, path)
+        if number is None:
+            raise Unexplorable("the process has ended that lives of the script are forked from")
+        return ForkedProcess(self, number)
 
     def close(self) -> None:
         """Ends it."""

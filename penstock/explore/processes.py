@@ -49,8 +49,10 @@ class ProcessCommand:
     def start(self, url: str, errors: IO[bytes]) -> subprocess.Popen[bytes] | ForkedProcess:
         """Starts it in a group of its own; raises :class:`Unexplorable` if that cannot be."""
         environment = {**os.environ, **self.env, VARIABLE: url}
+        # A library that asks for the URL when it is imported is not one for all lives.
+        shared = {name: text for name, text in environment.items() if name != VARIABLE}
         try:
-            if server := fork_server(id(self), self.command, self.cwd, environment):
+            if server := fork_server(id(self), self.command, self.cwd, shared):
                 return server.start(url, errors)
             return subprocess.Popen(
                 self.command,

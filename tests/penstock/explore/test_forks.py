@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.explore.forks import fork_server, fork_servers
+from penstock.explore.results import Unexplorable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
 
@@ -39,7 +40,8 @@ class Scripts:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(self.library), "NOTES": str(self.notes)}
+        others = {name: text for name, text in os.environ.items() if name != "REDIS_URL"}
+        return {**others, "PYTHONPATH": str(self.library), "NOTES": str(self.notes)}
 
     def noted(self) -> list[str]:
         return self.notes.read_text().split()
@@ -123,10 +125,11 @@ threading.Thread(target=time.sleep, args=[9], daemon=True).start()
     [
         ("import installed\n", STARTS_A_THREAD),
         ("import installed\n", "raise SystemExit(3)\n"),
+        ("import installed\n", "import os\nos.environ['REDIS_URL']\n"),
         ("import not_there\n", ""),
         ("import :\n", ""),
     ],
-    ids=["threads", "exit", "missing", "no Python"],
+    ids=["threads", "exit", "the URL", "missing", "no Python"],
 )  # fmt: skip
 def test_what_cannot_be_forked_is_started(scripts: Scripts, script: str, library: str) -> None:
     command = scripts.write(script, library)
@@ -137,6 +140,15 @@ def test_what_cannot_be_forked_is_started(scripts: Scripts, script: str, library
 @pytest.mark.parametrize("words", [["node", "w.mjs"], ["python3", "-m", "w"], ["python3"]])
 def test_only_scripts_of_python_are_forked(words: list[str]) -> None:
     assert fork_server(1, words, None, os.environ) is None
+
+
+def test_that_it_has_ended_is_told(scripts: Scripts) -> None:
+    with fork_servers(), tempfile.TemporaryFile() as errors:
+        server = fork_server(1, scripts.write(""), None, scripts.environment)
+        assert server is not None
+        server.process.kill()
+        with pytest.raises(Unexplorable, match="has ended that lives of the script are forked"):
+            server.start("redis://h", errors)
 
 
 def test_it_ends_with_the_exploration(scripts: Scripts) -> None:
