@@ -1,15 +1,14 @@
-"""The results as JSON, and as pages of Markdown: one for each question."""
+"""The results as pages of Markdown, one for each question, and the files of all of them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from benchmarks.curves import FLAT
 from benchmarks.durability import KEEPING
@@ -19,6 +18,7 @@ from benchmarks.loading import LOADING
 from benchmarks.loads import ClientMemory, EntryMemory, PendingMemory
 from benchmarks.pauses import MOST_MS, TIMES_REDIS
 from benchmarks.replication import REPLICATING
+from benchmarks.results_json import as_json
 from benchmarks.runner import Measurements
 from benchmarks.servers import FLOOR, NAMES
 from benchmarks.summary import (
@@ -56,73 +56,6 @@ TITLES: Final = {
 
 MOST_NAMED: Final = 8
 """How many functions the page names of a workload."""
-
-# --- JSON ------------------------------------------------------------------------------------
-
-
-def as_json(results: Results) -> dict[str, Any]:
-    """Everything, measurements of single rounds included, as values that JSON knows."""
-    return {
-        "machine": asdict(results.machine),
-        "servers": results.versions,
-        "missing": results.missing,
-        "rounds": results.rounds,
-        "scale": results.factor,
-        "targets": [
-            {
-                "workload": verdict.workload.name,
-                "title": verdict.title,
-                "value": verdict.target.value,
-                "most": verdict.target.most,
-                "ratios": {name: asdict(ratio) for name, ratio in verdict.ratios.items()},
-                "met": verdict.met,
-            }
-            for verdict in verdicts(results)
-        ],
-        "instructions": [asdict(measurements) for measurements in results.instructions],
-        "mixes": [{**asdict(mix), "met": mix.met} for mix in mixes(results)],
-        "fast_way": [
-            {
-                "workload": one.workload.name,
-                "ratio": asdict(one.ratio),
-                "instructions": one.instructions,
-                "met": one.met,
-            }
-            for one in fast_ways(results)
-        ],
-        "append_only_file": [
-            {
-                "workload": one.workload.name,
-                "ratios": {name: asdict(ratio) for name, ratio in one.ratios.items()},
-                "times_without": one.times,
-            }
-            for one in keepings(results)
-        ],
-        "times_fakeredis": [
-            {"workload": one.workload.name, "times": one.times, "failure": one.failure}
-            for one in multiples(results)
-        ],
-        "measurements": [
-            {"unit": workload.load.unit, **asdict(measurements)}
-            for workload, measurements in results.workloads
-        ],
-        "curves": [
-            {
-                "name": curve.name,
-                "of": curve.title,
-                "loads": [
-                    {**asdict(growth), "factor": growth.factor, "met": growth.met}
-                    for growth in growths(measurements)
-                ],
-            }
-            for curve, measurements in results.curves
-        ],
-        "pauses": [
-            {"name": wait.pause.name, "title": wait.pause.title, "values": wait.values}
-            for wait in waits(results)
-        ],
-    }
-
 
 # --- Markdown --------------------------------------------------------------------------------
 
