@@ -49,7 +49,8 @@ def preload(script: str) -> bool:
             importlib.import_module(name)
     except BaseException:  # Whatever is wrong, the script itself tells it as it always does.
         return False
-    return threading.active_count() == 1
+    # How a process has ended is asked as Python 3.9 and later know it.
+    return threading.active_count() == 1 and hasattr(os, "waitstatus_to_exitcode")
 
 
 def reply(value: Any) -> None:

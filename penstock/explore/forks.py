@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,9 @@ from typing import IO, Any, Final
 from penstock.explore.results import Unexplorable
 
 FORKING: Final = Path(__file__).with_name("forking.py")
+
+IMPORTS_S: Final = 30.0
+"""How long imports may take, in real time: as long as a life."""
 
 
 class ForkServer:
@@ -33,20 +37,22 @@ class ForkServer:
             text=True,
             start_new_session=True,
         )
-        self.can_fork = bool(self._reply())
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._requests, self._replies = self.process.stdin, self.process.stdout
+        ready, _, _ = select.select([self._replies], [], [], IMPORTS_S)
+        self.can_fork = bool(ready and self._reply())
         """Whether the script is one whose lives may be forked."""
 
     def ask(self, *words: str | int) -> Any:
         """Return what the process answers; ``None`` if it has ended."""
-        assert self.process.stdin is not None
         with suppress(OSError):
-            self.process.stdin.write(json.dumps(words) + "\n")
-            self.process.stdin.flush()
+            self._requests.write(json.dumps(words) + "\n")
+            self._requests.flush()
         return self._reply()
 
     def _reply(self) -> Any:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self._replies.readline()
         return json.loads(line) if line else None
 
     def start(self, url: str, errors: IO[bytes]) -> ForkedProcess:

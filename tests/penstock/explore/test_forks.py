@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from penstock.explore import forks
 from penstock.explore.forks import fork_server, fork_servers
 from penstock.explore.results import Unexplorable
 
@@ -133,6 +134,15 @@ threading.Thread(target=time.sleep, args=[9], daemon=True).start()
 )  # fmt: skip
 def test_what_cannot_be_forked_is_started(scripts: Scripts, script: str, library: str) -> None:
     command = scripts.write(script, library)
+    with fork_servers():
+        assert fork_server(1, command, None, scripts.environment) is None
+
+
+def test_imports_that_do_not_end_are_left_to_each_life(
+    scripts: Scripts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "IMPORTS_S", 0)
+    command = scripts.write("import installed\n", "import threading\nthreading.Event().wait()\n")
     with fork_servers():
         assert fork_server(1, command, None, scripts.environment) is None
 
